@@ -18,7 +18,7 @@ use crate::support::chart::{List, code, comment, lists, page};
 use crate::support::fixture::{
     ACME, as_stored, call, data, few_streaming, get, go_on_at, handle, make, post, root, valid_call,
 };
-use crate::support::forms::{DUE, FORMS, Form, form_of};
+use crate::support::forms::{DUE, FORMS, Form, form_of, path_of};
 use crate::support::generated::{generated, generated_between};
 use crate::support::keyed::keyed;
 use crate::support::owners::owner;
@@ -231,7 +231,7 @@ fn is_within(sk: &str, range: &str) -> bool {
 /// What of the chart is not so in the sources: each file has the words of the keys that it makes, within a text, and calls the function that makes them.
 fn misplaced(forms: &[Form], wrong: &mut Vec<String>) {
     for form in forms {
-        let source = code(&format!("shared/src/{}", form.made_in));
+        let source = code(&path_of(form.made_in));
         for word in form.words() {
             let within_text = Regex::new(&format!("\"(?:[^\"\\n]*[^A-Z_\"])?{word}(?:[^A-Z_][^\"\\n]*)?\"")).unwrap();
             if !within_text.is_match(&source) {
@@ -241,7 +241,7 @@ fn misplaced(forms: &[Form], wrong: &mut Vec<String>) {
         if let Some((function, file)) = form.written_in {
             let calls = Regex::new(&format!("\\b{function}\\(")).unwrap();
             let makes = source.contains(&format!("fn {function}("));
-            if !makes || !calls.is_match(&code(&format!("shared/src/{file}"))) {
+            if !makes || !calls.is_match(&code(&path_of(file))) {
                 wrong.push(format!("{} {}: {file} does not call {function} of {}", form.pk, form.sk, form.made_in));
             }
         }

@@ -8,7 +8,7 @@ use regex_automata::meta::Regex;
 use serde_json::{Value, json};
 
 use crate::support::fixture::{as_stored, few_streaming};
-use crate::support::forms::{DUE, FORMS, Form, ORG, PLACEHOLDERS, with_constants};
+use crate::support::forms::{DUE, FORMS, Form, ORG, PLACEHOLDERS, path_of, with_constants};
 use crate::support::generated::{names_in, read};
 
 /// A file without its tests.
@@ -54,7 +54,7 @@ pub fn lists() -> Vec<List> {
 /// The chart of these forms; the partition keys without what they all begin with.
 fn chart(forms: &[(&Form, String)], prefix: &str) -> String {
     let link = |file: &str| {
-        format!("[`{}`](../shared/src/{file})", file.trim_start_matches("table/").trim_start_matches("records/"))
+        format!("[`{}`](../{})", file.trim_start_matches("table/").trim_start_matches("records/"), path_of(file))
     };
     let mut chart = String::from(
         "| Partition key | Sort key | Item | Items in a partition | Read | Key made in |\n| --- | --- | --- | --- | --- | --- |\n",

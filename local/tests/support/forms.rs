@@ -188,14 +188,14 @@ pub const FORMS: &[Form] = &[
         "a record: a row of a list",
         "all rows of the list; of a list that spreads, about the first {table/reservation.rs:LONG}",
         "list_row",
-        "table/declaration/macros.rs",
+        "record/src/expand/place.rs",
     ),
     keyed(
         ("ORG#<org>#LIST#<list>#ROWS#<shard>", "<ordinal>"),
         "a record: a later row of a list that spreads",
         "the other rows, in {table/keys.rs:SHARDS} partitions",
         "list_row",
-        "table/declaration/macros.rs",
+        "record/src/expand/place.rs",
     ),
     keyed(
         ("ORG#<org>#MADE_BY#<origin>", "MADE_BY"),
@@ -382,6 +382,12 @@ pub fn form_of(forms: &'static [Form], pk: &str, sk: Option<&str>) -> Result<usi
         [one] => Ok(one),
         _ => Err(format!("{pk} {} has {} forms", sk.unwrap_or_default(), found.len())),
     }
+}
+
+/// The path of a file of a form: of the crate `shared`, or of its macro `record!`.
+pub fn path_of(file: &str) -> String {
+    let folder = if file.starts_with("record/") { "shared" } else { "shared/src" };
+    format!("{folder}/{file}")
 }
 
 /// The value of a constant in a file of `shared/src`, a number or a product, in groups of three digits.

@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use crate::table::declaration::Reference;
 use crate::table::error::{TableError, was_done};
-use crate::table::expression::{Condition, Update};
+use crate::table::expression::{Condition, UpdateExpression};
 use crate::table::item::{Item, from_item, has_id, key_of, number, readable, target_id, text};
 use crate::table::keys::{Key, RECORD, list_block, list_head, list_rows, list_shards};
 use crate::table::ordinals::{BLOCK, SECTION};
@@ -177,7 +177,8 @@ pub async fn begin(table: &Table, removed: &str, steps: &[Step], id: Uuid, now: 
 /// [`TableError`].
 pub async fn leave(table: &Table, removed: &str, id: Uuid) -> Result<(), TableError> {
     // If another cascade of the record is under way, this one replaces it.
-    let next = Update::new().set(RECORD, text(Removal::NAME)).set("removed", text(removed)).set("id", text(id));
+    let next =
+        UpdateExpression::new().set(RECORD, text(Removal::NAME)).set("removed", text(removed)).set("id", text(id));
     table.store.update(&table.key::<Removal>(id), &next.add("step", number(1)), None).await?;
     Ok(())
 }
@@ -197,7 +198,7 @@ pub async fn resume(
     let written = if over {
         table.store.transact(&[Write::delete(key).when(as_seen)]).await
     } else {
-        table.store.update(&key, &Update::new().add("step", number(1)), Some(&as_seen)).await.map(drop)
+        table.store.update(&key, &UpdateExpression::new().add("step", number(1)), Some(&as_seen)).await.map(drop)
     };
     // Or another process has continued it.
     was_done(written).map(drop)

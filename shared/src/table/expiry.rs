@@ -11,7 +11,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use crate::table::error::{TableError, was_done};
-use crate::table::expression::{Condition, Update};
+use crate::table::expression::{Condition, UpdateExpression};
 use crate::table::item::{Item, key_of, number, values};
 use crate::table::keys::{Key, SECTION_KEY, list_block, list_head, list_section};
 use crate::table::list::{holes_of, index_of};
@@ -99,7 +99,7 @@ async fn cut(table: &Table, list: &str) -> Result<(), TableError> {
     // The list may be deleted, or another process may have cut off as much.
     let less = format!("attribute_exists({NEXT}) AND (attribute_not_exists({CUT}) OR {CUT} < :cut)");
     let less = Condition::new(less, values([(":cut", number(cut))]));
-    was_done(table.store.update(&head, &Update::new().set(CUT, number(cut)), Some(&less)).await).map(drop)
+    was_done(table.store.update(&head, &UpdateExpression::new().set(CUT, number(cut)), Some(&less)).await).map(drop)
 }
 
 /// The keys of the sections in `items` that are cut off, and the keys of their blocks.

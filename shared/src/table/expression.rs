@@ -11,14 +11,14 @@ use crate::values::time::Timestamp;
 
 /// A change of some attributes of an item. It names each attribute as `#name`, because the name may be a word of DynamoDB.
 #[derive(Debug, Clone, Default)]
-pub struct Update {
+pub struct UpdateExpression {
     set: String,
     add: String,
     remove: String,
     values: Item,
 }
 
-impl Update {
+impl UpdateExpression {
     /// Changes nothing yet.
     pub fn new() -> Self {
         Self::default()
@@ -134,11 +134,13 @@ pub(super) struct Expressions {
 
 impl Expressions {
     /// Those of an update and of a condition, where there are any.
-    pub fn of(update: Option<&Update>, condition: Option<&Condition>) -> Self {
+    pub fn of(update: Option<&UpdateExpression>, condition: Option<&Condition>) -> Self {
         let mut values = update.map(|update| update.values.clone()).unwrap_or_default();
         values.extend(condition.iter().flat_map(|condition| condition.values.clone()));
-        let (update, condition) =
-            (update.map(Update::expression), condition.map(|condition| condition.expression.clone().into_owned()));
+        let (update, condition) = (
+            update.map(UpdateExpression::expression),
+            condition.map(|condition| condition.expression.clone().into_owned()),
+        );
         let names: HashMap<_, _> = update.iter().chain(&condition).flat_map(|expression| names(expression)).collect();
         let (names, values) = ((!names.is_empty()).then_some(names), (!values.is_empty()).then_some(values));
         Self { update, condition, names, values }
@@ -154,13 +156,16 @@ fn names(expression: &str) -> impl Iterator<Item = (String, String)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Condition, Expressions, Update};
+    use super::{Condition, Expressions, UpdateExpression};
     use crate::table::item::number;
 
     #[test]
     fn an_update_has_one_clause_for_each_kind_of_change() {
-        let update =
-            Update::new().remove("gone").set("status", number(1)).add("count", number(2)).add("all", number(3));
+        let update = UpdateExpression::new()
+            .remove("gone")
+            .set("status", number(1))
+            .add("count", number(2))
+            .add("all", number(3));
         let update = update.count_from("version", number(5)).copy("first", "next", number(0));
         let update = update.set_if_absent("since", number(4)).remove_all(["a", "b"]);
         assert_eq!(
@@ -175,7 +180,7 @@ mod tests {
     fn an_update_and_its_condition_share_names_and_keep_their_values_apart() {
         let condition = Condition::of("#status = :status", [(":status", number(1))]);
         let Expressions { names, values, .. } =
-            Expressions::of(Some(&Update::new().set("status", number(2))), Some(&condition));
+            Expressions::of(Some(&UpdateExpression::new().set("status", number(2))), Some(&condition));
         assert_eq!(names, Some([("#status".into(), "status".into())].into()));
         assert_eq!(values, Some([(":status".into(), number(1)), (":set_status".into(), number(2))].into()));
     }

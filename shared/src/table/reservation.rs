@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 use futures_util::future::join_all;
 
 use crate::table::error::{Cancelled, TableError, was_done};
-use crate::table::expression::{Condition, Update};
+use crate::table::expression::{Condition, UpdateExpression};
 use crate::table::item::{Item, number, values};
 use crate::table::keys::{Key, list_head};
 use crate::table::ordinals::{NEXT, Ordinals, SPREAD_FROM};
@@ -125,7 +125,8 @@ impl Table {
         let (list, begun) = (R::list(of), Instant::now());
         let (head, name) = (list_head(&self.tenant, &list), Token::name(count));
         let removed: Vec<String> = self.store.recent.settled(&head).into_iter().take(REMOVED_AT_ONCE).collect();
-        let reserving = Update::new().copy(&name, NEXT, number(0)).add(NEXT, number(count)).remove_all(&removed);
+        let reserving =
+            UpdateExpression::new().copy(&name, NEXT, number(0)).add(NEXT, number(count)).remove_all(&removed);
         // The token exists if the answer to an earlier attempt was lost.
         let absent = Condition::new(format!("attribute_not_exists(#{name})"), Item::new());
         let head_is = match self.store.update(&head, &reserving, Some(&absent)).await {
@@ -157,7 +158,7 @@ impl Table {
 /// Spreads the new rows of a list over several partitions from now on. Nothing depends on it, so a failure is only
 /// logged: the next append attempts it again.
 async fn spread(table: &Table, head: &Key) {
-    let spreading = Update::new().copy(SPREAD_FROM, NEXT, number(0)).set(NEXT, number(SPREAD));
+    let spreading = UpdateExpression::new().copy(SPREAD_FROM, NEXT, number(0)).set(NEXT, number(SPREAD));
     let is_shorter = Condition::new(format!("{NEXT} < :spread"), values([(":spread", number(SPREAD))]));
     if let Err(error) = was_done(table.store.update(head, &spreading, Some(&is_shorter)).await) {
         tracing::warn!(%error, "a list is not spread yet");
@@ -179,7 +180,7 @@ async fn give_one_back(table: &Table, reservation: &Reservation) -> Result<(), T
     let (ordinals, lost) = (token.ordinals(), LostAnswer::default());
     let values = values([(":first", number(ordinals.start)), (":end", number(ordinals.end))]);
     let at_the_end = Condition::new(format!("{NEXT} = :end AND #{} = :first", token.name), values);
-    let returning = Update::new().set(NEXT, number(ordinals.start)).remove(&token.name);
+    let returning = UpdateExpression::new().set(NEXT, number(ordinals.start)).remove(&token.name);
     match table.store.update_noting(head, &returning, Some(&at_the_end), &lost).await {
         Err(Cancelled::Condition((), existing))
             if !lost.happened() && Ordinals::of(existing.as_ref()).next >= ordinals.end => {}

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use crate::table::declaration::Reference;
 use crate::table::error::{Cancelled, NotChanged, TableError, was_done};
-use crate::table::expression::{Condition, Update};
+use crate::table::expression::{Condition, UpdateExpression};
 use crate::table::item::{from_item, has_id, number, target_id, text};
 use crate::table::keys::{Key, list_block, list_section};
 use crate::table::ordinals::{BLOCK, SECTION};
@@ -343,12 +343,15 @@ impl<M> Transaction<'_, M> {
         for (block, holes) in blocks {
             sections.entry(block / SECTION).or_default().push((block % SECTION, holes.len()));
             let all = AttributeValue::Ns(holes.iter().map(ToString::to_string).collect());
-            let adding = Write::update(list_block(self.tenant(), list, block), Update::new().add("holes", all));
+            let adding =
+                Write::update(list_block(self.tenant(), list, block), UpdateExpression::new().add("holes", all));
             self.write(if must_be_new { adding.when(are_new(&holes)) } else { adding });
         }
         for (section, counts) in sections {
-            let count = |update: Update, (block, holes): (u64, usize)| update.add(&format!("b{block}"), number(holes));
-            let counting = counts.into_iter().fold(Update::new(), count);
+            let count = |update: UpdateExpression, (block, holes): (u64, usize)| {
+                update.add(&format!("b{block}"), number(holes))
+            };
+            let counting = counts.into_iter().fold(UpdateExpression::new(), count);
             self.write(Write::update(list_section(self.tenant(), list, section), counting));
         }
     }

@@ -21,7 +21,7 @@ use uuid::Uuid;
 
 use crate::table::call::{Calls, UnderWay};
 use crate::table::error::{Cancelled, TableError, broken};
-use crate::table::expression::{Condition, Expressions, Update};
+use crate::table::expression::{Condition, Expressions, UpdateExpression};
 use crate::table::item::{Item, key_of, target_id};
 use crate::table::keys::Key;
 use crate::table::meter::{Meter, Unit};
@@ -190,7 +190,7 @@ impl Store {
     pub(crate) async fn update(
         &self,
         key: &Key,
-        update: &Update,
+        update: &UpdateExpression,
         condition: Option<&Condition>,
     ) -> Result<Item, Cancelled> {
         self.update_noting(key, update, condition, &LostAnswer::default()).await
@@ -203,7 +203,7 @@ impl Store {
     pub(super) async fn update_noting(
         &self,
         key: &Key,
-        update: &Update,
+        update: &UpdateExpression,
         condition: Option<&Condition>,
         lost: &LostAnswer,
     ) -> Result<Item, Cancelled> {
@@ -234,7 +234,7 @@ impl Store {
     pub(super) fn update_item(
         &self,
         key: &Key,
-        update: &Update,
+        update: &UpdateExpression,
         condition: Option<&Condition>,
     ) -> UpdateItemFluentBuilder {
         // DynamoDB refuses this setting without a condition.

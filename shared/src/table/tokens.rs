@@ -9,7 +9,7 @@ use aws_sdk_dynamodb::config::retry::RetryConfig;
 use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 
 use crate::table::error::TableError;
-use crate::table::expression::{Condition, Update};
+use crate::table::expression::{Condition, UpdateExpression};
 use crate::table::item::{Item, number};
 use crate::table::keys::{Key, TTL};
 use crate::table::meter::Unit;
@@ -57,11 +57,14 @@ impl Store {
         for _ in 0..TRIES {
             let (update, as_expected) = if full {
                 let is_full = "attribute_not_exists(full_at) OR full_at <= :now";
-                (Update::new().set(FULL_AT, number(now + cost)), Condition::of(is_full, [(":now", number(now))]))
+                (
+                    UpdateExpression::new().set(FULL_AT, number(now + cost)),
+                    Condition::of(is_full, [(":now", number(now))]),
+                )
             } else {
                 let bounds = [(":now", number(now)), (":latest", number(latest))];
                 let has_room = Condition::of("full_at > :now AND full_at <= :latest", bounds);
-                (Update::new().add(FULL_AT, number(cost)), has_room)
+                (UpdateExpression::new().add(FULL_AT, number(cost)), has_room)
             };
             let call = self.update_item(key, &update.set(TTL, ttl.clone()), Some(&as_expected));
             let under_way = self.calls.begin(&self.meter).await;

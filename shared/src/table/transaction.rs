@@ -6,13 +6,13 @@ use aws_sdk_dynamodb::error::SdkError;
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use aws_sdk_dynamodb::types::{
     CancellationReason, ConditionCheck, Delete, Put, ReturnConsumedCapacity, ReturnValuesOnConditionCheckFailure,
-    TransactWriteItem, Update as SdkUpdate,
+    TransactWriteItem, Update,
 };
 use uuid::Uuid;
 
 use crate::table::error::Cancelled;
 use crate::table::error::{TableError, broken};
-use crate::table::expression::{Condition, Expressions, Update};
+use crate::table::expression::{Condition, Expressions, UpdateExpression};
 use crate::table::item::{Item, number, text};
 use crate::table::keys::{Key, TTL, made_by};
 use crate::table::meter::Unit;
@@ -30,24 +30,24 @@ const REMEMBERED: i64 = 3 * 86_400;
 /// One write of a single item, on a condition where it has one.
 #[derive(Debug, Clone)]
 pub struct Write {
-    action: Action,
+    action: WriteAction,
     condition: Option<Condition>,
 }
 
 /// What a write does.
 #[derive(Debug, Clone)]
-enum Action {
+enum WriteAction {
     Put(Item),
     /// Only requires the condition.
     Check(Key),
-    Update(Key, Update),
+    Update(Key, UpdateExpression),
     Delete(Key),
 }
 
 impl Write {
     /// Puts `item`; replaces an existing one.
     pub const fn put(item: Item) -> Self {
-        Self { action: Action::Put(item), condition: None }
+        Self { action: WriteAction::Put(item), condition: None }
     }
 
     /// Puts `item` if it does not exist yet.
@@ -56,18 +56,18 @@ impl Write {
     }
 
     /// Changes attributes of the item of `key`, which it makes where there is none.
-    pub const fn update(key: Key, update: Update) -> Self {
-        Self { action: Action::Update(key, update), condition: None }
+    pub const fn update(key: Key, update: UpdateExpression) -> Self {
+        Self { action: WriteAction::Update(key, update), condition: None }
     }
 
     /// Requires `condition` of the item of `key`.
     pub const fn check(key: Key, condition: Condition) -> Self {
-        Self { action: Action::Check(key), condition: Some(condition) }
+        Self { action: WriteAction::Check(key), condition: Some(condition) }
     }
 
     /// Removes the item of `key`, if there is one.
     pub const fn delete(key: Key) -> Self {
-        Self { action: Action::Delete(key), condition: None }
+        Self { action: WriteAction::Delete(key), condition: None }
     }
 
     /// The same write, on `condition`.
@@ -194,7 +194,7 @@ impl<'a, M> Transaction<'a, M> {
     /// The same as for [`Transaction::commit`].
     pub(crate) async fn commit_noting(self, lost: &LostAnswer) -> Result<(), Cancelled<M>> {
         let store = &self.table.store;
-        if let [Write { action: Action::Put(item), condition }] = &self.writes[..] {
+        if let [Write { action: WriteAction::Put(item), condition }] = &self.writes[..] {
             let put = store.put_where(item, condition.as_ref(), lost).await;
             return put.map_err(|cancelled| self.explained(cancelled, |()| 0));
         }
@@ -292,11 +292,11 @@ impl Store {
         let table = &*self.table_name;
         // DynamoDB refuses this setting without a condition.
         let old = condition.as_ref().map(|_| ReturnValuesOnConditionCheckFailure::AllOld);
-        let update = if let Action::Update(_, update) = action { Some(update) } else { None };
+        let update = if let WriteAction::Update(_, update) = action { Some(update) } else { None };
         let Expressions { update, condition, names, values } = Expressions::of(update, condition.as_ref());
         let item = TransactWriteItem::builder();
         Ok(match action {
-            Action::Put(put) => item.put(
+            WriteAction::Put(put) => item.put(
                 Put::builder()
                     .table_name(table)
                     .set_item(Some(put.clone()))
@@ -307,7 +307,7 @@ impl Store {
                     .build()
                     .map_err(broken)?,
             ),
-            Action::Check(key) => item.condition_check(
+            WriteAction::Check(key) => item.condition_check(
                 ConditionCheck::builder()
                     .table_name(table)
                     .set_key(Some(key.attributes()))
@@ -318,8 +318,8 @@ impl Store {
                     .build()
                     .map_err(broken)?,
             ),
-            Action::Update(key, _) => item.update(
-                SdkUpdate::builder()
+            WriteAction::Update(key, _) => item.update(
+                Update::builder()
                     .table_name(table)
                     .set_key(Some(key.attributes()))
                     .set_update_expression(update)
@@ -330,7 +330,7 @@ impl Store {
                     .build()
                     .map_err(broken)?,
             ),
-            Action::Delete(key) => item.delete(
+            WriteAction::Delete(key) => item.delete(
                 Delete::builder()
                     .table_name(table)
                     .set_key(Some(key.attributes()))

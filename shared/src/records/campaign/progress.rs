@@ -10,7 +10,7 @@ use crate::records::conversation::{Conversation, Message, NewMessage};
 use crate::records::delivery::{Delivery, DeliveryOutcome, DeliveryState, NewDelivery};
 use crate::table::cascade;
 use crate::table::error::{Cancelled, was_done};
-use crate::table::expression::{Condition, Update};
+use crate::table::expression::{Condition, UpdateExpression};
 use crate::table::item::{attribute, null, number, text};
 use crate::table::reservation::Reservation;
 use crate::table::transaction::{Transaction, Write};
@@ -102,7 +102,7 @@ pub(super) fn tally(
     (status, round): (ContactStatus, u32),
     by: i64,
 ) -> Option<Write> {
-    let count = |attribute: &str| Update::new().add(attribute, number(by));
+    let count = |attribute: &str| UpdateExpression::new().add(attribute, number(by));
     let counting = match (status, round) {
         (ContactStatus::Sent, _) => count(SENT),
         (ContactStatus::Failed, 0) => count(&failed_in(0)),
@@ -126,9 +126,9 @@ fn under_way(table: &Table, campaign: &Campaign) -> Write {
 }
 
 /// The change of a contact that gets a status, with the reason where it failed.
-fn contact_in(status: ContactStatus, error: Option<String>, now: Timestamp) -> Update {
+fn contact_in(status: ContactStatus, error: Option<String>, now: Timestamp) -> UpdateExpression {
     let error = error.map_or_else(null, text);
-    Update::new().set("status", text(status.as_str())).set("error", error).set("updated_at", text(now))
+    UpdateExpression::new().set("status", text(status.as_str())).set("error", error).set("updated_at", text(now))
 }
 
 /// Reserves ordinals for the rows of the dispatch.

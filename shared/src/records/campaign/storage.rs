@@ -23,7 +23,7 @@ use crate::records::widget::Widget;
 use crate::request::context::Recognition;
 use crate::table::cascade::Partitions;
 use crate::table::error::Cancelled;
-use crate::table::expression::{Condition, Update};
+use crate::table::expression::{Condition, UpdateExpression};
 use crate::table::item::null;
 use crate::table::item::{Item, from_item, number, readable, target_id, text};
 use crate::table::keys::{Key, row_of};
@@ -365,7 +365,7 @@ fn removing<'a>(table: &'a Table, contact: &CampaignContact, campaign: &Campaign
     let (id, run, tenant) = (contact.id, contact.id.run(), &table.tenant);
     let mut removal = Transaction::new(table).otherwise(RemovalRefused::Changed);
     removal.write(Write::delete(table.key::<CampaignContact>(id)).when(as_read(contact)));
-    let place = Update::new().add("places", numbers([id.place().unwrap_or_default()]));
+    let place = UpdateExpression::new().add("places", numbers([id.place().unwrap_or_default()]));
     removal.write(Write::update(deleted_contacts(tenant, run, partition(id)), place));
     if campaign.has_pointers {
         let same = Condition::of("id = :id", [(":id", text(id))]);
@@ -375,7 +375,8 @@ fn removing<'a>(table: &'a Table, contact: &CampaignContact, campaign: &Campaign
     // This contact may have the last delivery under way. The stream completes the campaign when it sees a change of the
     // campaign.
     if contact.is_dispatched_in(campaign) {
-        let changed = Write::update(table.key::<Campaign>(campaign.id), Update::new().add("version", number(1)));
+        let changed =
+            Write::update(table.key::<Campaign>(campaign.id), UpdateExpression::new().add("version", number(1)));
         removal.write(changed.when(Condition::exists()));
     }
     // A failure of an earlier round is no longer counted.

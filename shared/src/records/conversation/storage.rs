@@ -11,7 +11,7 @@ use crate::records::campaign;
 use crate::records::campaign::{RunId, TextOf};
 use crate::records::contact::Contact;
 use crate::table::error::{Cancelled, was_done};
-use crate::table::expression::{Condition, Update};
+use crate::table::expression::{Condition, UpdateExpression};
 use crate::table::filters::Term;
 use crate::table::item::{Item, from_item, has_id, number, target_id, text, to_item};
 use crate::table::keys::{Key, made_by};
@@ -137,7 +137,7 @@ impl<M> Transaction<'_, M> {
         text_of: Option<TextOf>,
     ) -> Result<(), TableError> {
         let Conversation { id, chat_count, text_bytes, version, .. } = conversation;
-        let counting = Update::new()
+        let counting = UpdateExpression::new()
             .set("chat_count", number(chat_count + 1))
             .set("text_bytes", number(text_bytes + message.text.len() as u64))
             .set("updated_at", text(message.created_at))
@@ -307,7 +307,7 @@ pub(crate) async fn keep_text(
     run: RunId,
     said: MessageText,
 ) -> Result<(), TableError> {
-    let keeping = Update::new().set("text", text(said)).remove_all(["text_of", "text_version"]);
+    let keeping = UpdateExpression::new().set("text", text(said)).remove_all(["text_of", "text_version"]);
     let names_it = Condition::of("text_of = :run", [(":run", text(run))]);
     // The message may have its text already, or be gone.
     was_done(table.store.update(&table.key::<Message>(at), &keeping, Some(&names_it)).await).map(drop)

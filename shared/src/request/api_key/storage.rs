@@ -6,7 +6,7 @@ use uuid::Uuid;
 use crate::request::api_key::{ApiKeyRecord, KeyHash, LimitChanges};
 use crate::request::error::{OnMissing as _, Result as RequestResult};
 use crate::table::TableError;
-use crate::table::expression::{Condition, Update};
+use crate::table::expression::{Condition, UpdateExpression};
 use crate::table::item::{from_item, null, number, text, to_item};
 use crate::table::keys::Key;
 use crate::table::store::Store;
@@ -56,7 +56,7 @@ impl Store {
         let (hash, mut record) = self.listed_api_key(org, id).await?;
         if record.revoked_at.is_none() {
             record.revoked_at = Some(now);
-            self.change_api_key(&hash, &record, Update::new().set("revoked_at", text(now))).await?;
+            self.change_api_key(&hash, &record, UpdateExpression::new().set("revoked_at", text(now))).await?;
         }
         Ok(record)
     }
@@ -71,7 +71,7 @@ impl Store {
         changes.apply(&mut record, default)?;
         let rate = record.requests_per_second.map_or_else(null, |rate| number(rate.get()));
         let burst = record.burst.map_or_else(null, |burst| number(burst.get()));
-        let update = Update::new().set("requests_per_second", rate).set("burst", burst);
+        let update = UpdateExpression::new().set("requests_per_second", rate).set("burst", burst);
         self.change_api_key(&hash, &record, update).await?;
         Ok(record)
     }
@@ -84,7 +84,12 @@ impl Store {
     }
 
     /// Changes both items of a key.
-    async fn change_api_key(&self, hash: &KeyHash, record: &ApiKeyRecord, update: Update) -> Result<(), TableError> {
+    async fn change_api_key(
+        &self,
+        hash: &KeyHash,
+        record: &ApiKeyRecord,
+        update: UpdateExpression,
+    ) -> Result<(), TableError> {
         let change = |key| Write::update(key, update.clone()).when(Condition::exists());
         Ok(self.transact(&[change(api_key(hash)), change(listed_api_key(record.org_id, record.id))]).await?)
     }

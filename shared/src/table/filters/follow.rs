@@ -8,7 +8,7 @@ use super::block::{Block, BlockChange, EMPTY};
 use super::{Term, sets};
 use crate::table::dates::Span;
 use crate::table::error::{Cancelled, TableError, was_done};
-use crate::table::expression::{Condition, Update};
+use crate::table::expression::{Condition, UpdateExpression};
 use crate::table::item::{Item, key_of, number, readable, values};
 use crate::table::keys::{Key, TTL, filter_block, filter_section, filter_section_of_volume, filter_volume, row_of};
 use crate::table::ordinals::{BLOCK, SECTION};
@@ -234,7 +234,7 @@ async fn store_count(
         return Ok(Some(counts));
     }
     let of_block = format!("v{place}");
-    let update = Update::new().set(&of_block, number(stored.version)).remove(TTL);
+    let update = UpdateExpression::new().set(&of_block, number(stored.version)).remove(TTL);
     let update = attributes.into_iter().fold(update, |update, (name, value)| update.set(&name, value));
     let update = match of_volume {
         Some(seen) => update.count_from("version", number(seen)),
@@ -264,7 +264,7 @@ async fn expire_if_empty(table: &Table, section: &Key, counts: &Item, now: Times
         None => format!("attribute_not_exists(v{block})"),
     });
     let unchanged = unchanged.collect::<Vec<_>>().join(" AND ");
-    let expiring = Update::new().set(TTL, number(now.plus_seconds(EMPTY).unix_seconds()));
+    let expiring = UpdateExpression::new().set(TTL, number(now.plus_seconds(EMPTY).unix_seconds()));
     was_done(table.store.update(section, &expiring, Some(&Condition::new(unchanged, values))).await).map(drop)
 }
 

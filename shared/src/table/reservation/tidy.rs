@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{REMOVED_AT_ONCE, Token};
 use crate::table::error::{TableError, was_done};
-use crate::table::expression::{Condition, Update};
+use crate::table::expression::{Condition, UpdateExpression};
 use crate::table::item::{Item, number};
 use crate::table::keys::{Key, list_block, list_head, list_row};
 use crate::table::list::holes_of;
@@ -128,7 +128,7 @@ pub(crate) async fn make_holes(
 }
 
 async fn remove_settled(table: &Table, head: &Key, tokens: Vec<String>) -> Result<(), TableError> {
-    table.store.update(head, &Update::new().remove_all(&tokens), None).await?;
+    table.store.update(head, &UpdateExpression::new().remove_all(&tokens), None).await?;
     table.store.recent.forget(head, &tokens);
     Ok(())
 }
@@ -146,7 +146,7 @@ async fn merge(table: &Table, head: &Key, tokens: &[&Token]) -> Result<(), Table
     for group in groups.iter().filter(|group| group.len() > 1) {
         let Some(merged) = Token::merged(group) else { continue };
         let gone = group.iter().map(|token| &token.name).filter(|name| **name != merged.name);
-        let merging = Update::new().set(&merged.name, number(merged.first)).remove_all(gone);
+        let merging = UpdateExpression::new().set(&merged.name, number(merged.first)).remove_all(gone);
         let there: Vec<String> = group.iter().map(|token| format!("attribute_exists(#{})", token.name)).collect();
         // If one of them is gone, the next append checks again.
         let there = Condition::new(there.join(" AND "), Item::new());

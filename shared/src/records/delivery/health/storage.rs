@@ -4,7 +4,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 
 use super::{EndpointHealth, Observed};
 use crate::records::due::Due;
-use crate::table::expression::Update;
+use crate::table::expression::UpdateExpression;
 use crate::table::item::{number, text};
 use crate::table::single::SingleChange;
 use crate::table::transaction::Write;
@@ -43,7 +43,7 @@ pub async fn keep(
 /// Closes the circuit of an endpoint whose owner says that it works again, or has changed its address. The health is
 /// written without a read.
 pub fn resetting(table: &Table, (endpoint, connector): (EndpointId, bool), now: Timestamp) -> Write {
-    let healthy = Update::new()
+    let healthy = UpdateExpression::new()
         .set("id", text(endpoint))
         .set("connector", AttributeValue::Bool(connector))
         .set("due_pk", text(Due::Endpoint.partition(endpoint.0)))
