@@ -13,7 +13,7 @@
 //! [`dates`](crate::table::dates).
 //!
 //! A request writes its row and no set: otherwise all requests of an organisation would conflict there. The sets are
-//! updated from the table's stream ([`Table::follow`](crate::table::part::Table::follow)), many changes at once, a
+//! updated from the table's stream ([`follow`]), many changes at once, a
 //! moment later. So a total may be a moment old, but a page contains matching rows only. A change says only which rows
 //! to read: a row is put into the sets of its current terms. So a change that is handled late or twice does no harm.
 
