@@ -20,23 +20,25 @@ pub mod widget;
 
 /// What an operation needs of the records.
 pub mod prelude {
-    pub use super::agency::*;
-    pub use super::assistant::*;
-    pub use super::campaign::{
+    pub use crate::records::agency::*;
+    pub use crate::records::assistant::*;
+    pub use crate::records::campaign::{
         self, AddedContacts, Campaign, CampaignChanges, CampaignCommand, CampaignContact, CampaignRun, MoreContacts,
         NewCampaign, NewScheduledCampaign, RunMarker,
     };
-    pub use super::contact::{self, Contact, ContactFields, ContactQuery, ImportedContacts, NewContacts, Upsert};
-    pub use super::conversation::{
+    pub use crate::records::contact::{
+        self, Contact, ContactFields, ContactQuery, ImportedContacts, NewContacts, Upsert,
+    };
+    pub use crate::records::conversation::{
         self, CallToNumber, Changed, Conversation, Message, MessageToNumber, NewMessage, Requested, Transcribed,
     };
-    pub use super::datasource::files::*;
-    pub use super::datasource::*;
-    pub use super::delivery::{self, Delivery, EndpointHealth, EventId, NewDelivery, Observed};
-    pub use super::form::*;
-    pub use super::intent::*;
-    pub use super::tag::*;
-    pub use super::user::*;
-    pub use super::webhook::*;
-    pub use super::widget::*;
+    pub use crate::records::datasource::files::*;
+    pub use crate::records::datasource::*;
+    pub use crate::records::delivery::{self, Delivery, EndpointHealth, EventId, NewDelivery, Observed};
+    pub use crate::records::form::*;
+    pub use crate::records::intent::*;
+    pub use crate::records::tag::*;
+    pub use crate::records::user::*;
+    pub use crate::records::webhook::*;
+    pub use crate::records::widget::*;
 }
