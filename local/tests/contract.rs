@@ -6,6 +6,7 @@ use std::process::Command;
 
 use local::functions::{Described, describe};
 use local::template::{Template, TemplateRoute, camel_case, document};
+use regex_automata::meta::Regex;
 use shared::reactions;
 use shared::request::route::Route;
 use shared::routes;
@@ -347,6 +348,25 @@ fn no_file_has_a_name_without_meaning() {
         let stem = Path::new(&path).file_stem().unwrap().to_str().unwrap();
         assert!(!["utils", "util", "helpers", "helper", "misc", "common"].contains(&stem), "{path}");
     }
+}
+
+/// The name of a test says subject, verb and result. A name that begins with a clause needs a second reading.
+#[test]
+fn each_test_name_begins_with_its_subject_and_is_short() {
+    let name = Regex::new(r"#\[(?:tokio::)?test[^\n]*\](?:\s*#\[[^\n]*\])*\s*(?:async )?fn (\w+)").unwrap();
+    let clauses = ["what", "who", "whoever", "whatever", "wherever", "however", "where", "those", "nobody", "whichever"];
+    let rust = ["shared", "functions", "local"].into_iter().flat_map(paths_below).filter(|path| path.ends_with(".rs"));
+    let mut count = 0;
+    for path in rust {
+        let code = read(&path);
+        for found in name.captures_iter(&code) {
+            let test = &code[found.get_group(1).unwrap().range()];
+            assert!(!clauses.contains(&test.split('_').next().unwrap()), "{path}: {test}");
+            assert!(test.len() <= 66, "{path}: {test}");
+            count += 1;
+        }
+    }
+    assert!(count > 700, "only {count} tests were found");
 }
 
 /// The lines of the file of a licence, whose name follows the usage of crates: `Apache-2.0` is in `LICENSE-APACHE`.

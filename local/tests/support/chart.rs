@@ -132,10 +132,10 @@ const TEXT: &str = "<!-- Written by `cargo generate`. -->
 
 This page says which key each item of the DynamoDB table has, how many items share a partition, and which file makes the key.
 
-A test runs the operations, a campaign, deliveries, payments, cascades and filters. It fails where an item has a key of no form below, where no item
-has one of these forms, and where a file does not make the key that it is said to make ([`table.rs`](../local/tests/table.rs),
-[`forms.rs`](../local/tests/support/forms.rs)). The column *Read* says how the functions read the items while the test ran: by the whole key, or by a
-query of the partition. Where it is empty, a write has a condition on the item, or the table's stream passes it on.
+A test runs the operations, a campaign, deliveries, payments, cascades and filters. It fails if an item has a key that has none of the forms below, if no
+item has one of these forms, or if a file does not make the key that the chart names it for ([`table.rs`](../local/tests/table.rs),
+[`forms.rs`](../local/tests/support/forms.rs)). The column *Read* says how functions read the items while the test ran: by the whole key, or by a query of
+the partition. If the column is empty, only a condition of a write or the table's stream looks at the item.
 
 DynamoDB gives each partition key 1,000 write units and 3,000 read units a second ([ADR 32](adr/0032-partitions-are-counted.md)). A partition may have
 any number of items.
@@ -175,7 +175,7 @@ the list has sets.
   ordinal. A reader who finds a token looks whether the row is there ([ADR 18](adr/0018-ordinals-are-reserved.md)).
 - **Holes.** A removed row leaves a *hole*. A *block* is {table/ordinals.rs:BLOCK} ordinals: its item has the set of its holes. A *section* is {table/ordinals.rs:SECTION} blocks: its item, beside the
   head, counts the holes of each. One query reads the head with all sections, so it knows the total and the place of each page.
-  Where rows expire, the first sections come to have nothing but holes. Then their items go, and the head says how many ordinals are cut off
+  If rows expire, the first sections have only holes in the end. Then their items are removed, and the head has the number of ordinals that are cut off
   ([ADR 34](adr/0034-ended-deliveries-expire.md)).
 - **Sets.** The rows with the same value in a field, or in several fields, are a *set*. An ordinal is a bit. The item of a block has {table/ordinals.rs:BLOCK} bits, the item of a
   section counts the bits of its blocks, and behind the first {table/ordinals.rs:SECTION} sections a *volume* counts those of {table/ordinals.rs:SECTION} sections. The function on the

@@ -101,7 +101,7 @@ pub const FORMS: &[Form] = &[
     form(
         "ORG#<org>#CAMPAIGN_RUN#<run>",
         "CAMPAIGN_SAID#<version>",
-        "a text that the campaign said before",
+        "an earlier text of the campaign",
         "one for each change of the text",
         "records/campaign/text.rs",
     ),
@@ -124,7 +124,7 @@ pub const FORMS: &[Form] = &[
         "ORG#<org>#CAMPAIGN_RUN#<run>",
         "OUTCOMES_STAGED#<place>",
         "marker of contacts that a request adds",
-        "1, and one for each request that died",
+        "1, and one for each request that crashed",
         "records/campaign/storage.rs",
     ),
     form(

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_record_is_an_error() {
+    fn an_input_other_than_a_record_is_refused() {
         for declaration in
             ["", "pub enum Note {}", "pub struct Note(NoteId) {}", "pub struct Note(NoteId): listed(\"NOTE\")"]
         {

@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_and_the_last_address_of_each_forbidden_network_are_refused() {
+    fn the_edges_of_each_forbidden_network_are_refused() {
         for network in FORBIDDEN {
             assert_eq!(network, network.trunc());
             assert!(!Reach::Public.allows(network.network()), "{network}");

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn an_update_and_its_condition_share_names_and_keep_their_values_apart() {
+    fn an_update_and_its_condition_share_names_only() {
         let condition = Condition::of("#status = :status", [(":status", number(1))]);
         let Expressions { names, values, .. } =
             Expressions::of(Some(&UpdateExpression::new().set("status", number(2))), Some(&condition));

@@ -16,7 +16,7 @@
 //! ORG#<org>#CAMPAIGN_CONTACT#<run>#<part>    <contact>                a contact of a campaign
 //! ORG#<org>#CAMPAIGN_POINTERS#<run>#<shard>  <contact>                pointer from a contact to its place in a campaign
 //! ORG#<org>#CAMPAIGN_RUN#<run>               CAMPAIGN                 pointer from a run to its campaign
-//! ORG#<org>#CAMPAIGN_RUN#<run>               CAMPAIGN_SAID#<version>  a text that the campaign said before
+//! ORG#<org>#CAMPAIGN_RUN#<run>               CAMPAIGN_SAID#<version>  an earlier text of the campaign
 //! ORG#<org>#CAMPAIGN_RUN#<run>               CAMPAIGN_TEXT            the text of the campaign
 //! ORG#<org>#CAMPAIGN_RUN#<run>               OUTCOMES#<part>          count of sent and failed contacts
 //! ORG#<org>#CAMPAIGN_RUN#<run>               OUTCOMES_DELETED#<part>  deleted places of a partition of contacts
