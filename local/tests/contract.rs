@@ -354,7 +354,8 @@ fn no_file_has_a_name_without_meaning() {
 #[test]
 fn each_test_name_begins_with_its_subject_and_is_short() {
     let name = Regex::new(r"#\[(?:tokio::)?test[^\n]*\](?:\s*#\[[^\n]*\])*\s*(?:async )?fn (\w+)").unwrap();
-    let clauses = ["what", "who", "whoever", "whatever", "wherever", "however", "where", "those", "nobody", "whichever"];
+    let clauses =
+        ["what", "who", "whoever", "whatever", "wherever", "however", "where", "those", "nobody", "whichever"];
     let rust = ["shared", "functions", "local"].into_iter().flat_map(paths_below).filter(|path| path.ends_with(".rs"));
     let mut count = 0;
     for path in rust {

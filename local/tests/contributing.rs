@@ -139,7 +139,11 @@ fn add_record(copy: &Copy) {
     copy.insert("shared/src/values/id.rs", "    /// A tag.\n    TagId", "    /// A note.\n    NoteId \"note_id\";\n");
     copy.write("shared/src/records/note.rs", RECORD);
     copy.insert("shared/src/records.rs", "pub mod tag;\n", "pub mod note;\n");
-    copy.insert("shared/src/records.rs", "    pub use crate::records::tag::*;\n", "    pub use crate::records::note::*;\n");
+    copy.insert(
+        "shared/src/records.rs",
+        "    pub use crate::records::tag::*;\n",
+        "    pub use crate::records::note::*;\n",
+    );
     for organisation in ["a", "b"] {
         let id = |number| format!("01900000-0000-7000-8000-{organisation}0200000000{number}");
         let rows = format!("        - {{id: {}, title: One}}\n        - {{id: {}, title: Two}}\n", id(0), id(1));
