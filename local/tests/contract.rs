@@ -302,10 +302,15 @@ fn paths_below(folder: &str) -> Vec<String> {
     paths.flat_map(with_inner).collect()
 }
 
+#[expect(clippy::ptr_arg, reason = "`filter` gives a reference to a `String`")]
+fn is_rust(path: &String) -> bool {
+    Path::new(path).extension().is_some_and(|extension| extension == "rs")
+}
+
 /// The Rust files below these folders, each with its text up to its tests.
 fn code_of(folders: &[&str]) -> Vec<(String, String)> {
     let paths = folders.iter().flat_map(|folder| paths_below(folder));
-    let rust = paths.filter(|path| Path::new(path).extension().is_some_and(|extension| extension == "rs"));
+    let rust = paths.filter(is_rust);
     let without_tests = |text: &str| text.split("#[cfg(test)]\nmod tests").next().unwrap().to_owned();
     rust.map(|path| (path.clone(), without_tests(&read(&path)))).collect()
 }
@@ -356,7 +361,7 @@ fn each_test_name_begins_with_its_subject_and_is_short() {
     let name = Regex::new(r"#\[(?:tokio::)?test[^\n]*\](?:\s*#\[[^\n]*\])*\s*(?:async )?fn (\w+)").unwrap();
     let clauses =
         ["what", "who", "whoever", "whatever", "wherever", "however", "where", "those", "nobody", "whichever"];
-    let rust = ["shared", "functions", "local"].into_iter().flat_map(paths_below).filter(|path| path.ends_with(".rs"));
+    let rust = ["shared", "functions", "local"].into_iter().flat_map(paths_below).filter(is_rust);
     let mut count = 0;
     for path in rust {
         let code = read(&path);
