@@ -302,7 +302,6 @@ fn paths_below(folder: &str) -> Vec<String> {
     paths.flat_map(with_inner).collect()
 }
 
-#[expect(clippy::ptr_arg, reason = "`filter` gives a reference to a `String`")]
 fn is_rust(path: &String) -> bool {
     Path::new(path).extension().is_some_and(|extension| extension == "rs")
 }
