@@ -22,8 +22,8 @@ from emulated import ROOT, STAGE, WORK, Deployment, client, emulator, expect, lo
 from standardwebhooks import Webhook
 
 BUILD, PAYMENT_PORT = WORK / "build", 8002
-# A megabyte is milliseconds of a cold start. The larger functions contain an HTTP client of their own or all time
-# zones, recognised by texts in them, or they react to every kind of record, and nobody waits for their answer.
+# A megabyte costs milliseconds of a cold start. A binary that contains a text of `LARGER` has an HTTP client of its own
+# or all time zones. The functions in `REACTS` react to every kind of record, and no caller waits for them.
 ZIP_LIMIT, LARGER_ZIP_LIMIT = 3_300_000, 3_900_000
 LARGER, REACTS = (b"/reqwest-", b"Antarctica/"), ("RecordChangedFunction", "RedriveFunction")
 

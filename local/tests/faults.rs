@@ -110,7 +110,7 @@ fn campaign(contacts: u32) -> Call {
     post(&format!("/api/v1/campaign/run/{}", id('a', kind::WIDGET, 1)), ACME, body)
 }
 
-/// The number of times that each contact would be sent: its places in the campaigns that exist beside the demo set.
+/// How often the campaigns outside the demo set would send to each contact: the number of its places in them.
 async fn sendable(stack: &Stack) -> BTreeMap<String, usize> {
     let items = everything(stack).await;
     let text = |item: &BTreeMap<String, AttributeValue>, name: &str| {

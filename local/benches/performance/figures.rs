@@ -200,7 +200,7 @@ pub const fn figure(count: u64) -> f64 {
     count as f64
 }
 
-/// The median of `values`; without values there is none.
+/// The median of `values`; `None` if there are no values.
 pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.into_iter().collect();
     values.sort_by(f64::total_cmp);

@@ -7,7 +7,7 @@ use regex_automata::meta::Regex;
 
 use crate::support::generated::read;
 
-/// A form of key. `<…>` stands for what differs from item to item: see [`PLACEHOLDERS`].
+/// A form of key. `<…>` is a part that differs from item to item: see [`PLACEHOLDERS`].
 pub struct Form {
     /// The partition key. That of an organisation begins with [`ORG`].
     pub pk: &'static str,
@@ -320,7 +320,7 @@ pub const DUE: &[Form] = &[
         "DEFERRED#<endpoint>",
         "<time>",
         "deliveries that the tick sends, such as those behind an open circuit",
-        "those of one webhook or connector",
+        "the deliveries of one webhook or connector",
         "records/delivery/storage.rs",
     ),
     form(
@@ -341,7 +341,7 @@ pub const DUE: &[Form] = &[
 ];
 
 const DUE_IN: &str = "records/due.rs";
-const DUE_MOST: &str = "those of all organisations, in {table/keys.rs:DUE_SHARDS} partitions";
+const DUE_MOST: &str = "the items of all organisations, in {table/keys.rs:DUE_SHARDS} partitions";
 
 impl Form {
     /// Whether this is the form of a key.

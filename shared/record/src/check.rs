@@ -11,7 +11,7 @@ const TAKEN: [&str; 3] = ["id", "version", "changed_by"];
 /// Roles of which a record has one field.
 const ONCE: [RoleWord; 4] = [RoleWord::Org, RoleWord::Parent, RoleWord::Created, RoleWord::Updated];
 
-/// Looks for mistakes, and takes them out of `declaration`: what is left can be expanded.
+/// Looks for mistakes, and removes the fields and marks that have one: the rest of `declaration` can be expanded.
 pub fn check(declaration: &mut Declaration, mistakes: &mut Mistakes) {
     names(&mut declaration.fields, mistakes);
     roles_once(&declaration.fields, mistakes);
@@ -48,7 +48,7 @@ fn roles_once(fields: &[Field], mistakes: &mut Mistakes) {
     }
 }
 
-/// A mark stands behind a role that it fits.
+/// Each mark fits the role before it.
 fn marks(fields: &mut [Field], mistakes: &mut Mistakes) {
     for field in fields {
         let role = field.role;

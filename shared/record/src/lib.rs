@@ -26,8 +26,8 @@ pub fn record(declaration: proc_macro::TokenStream) -> proc_macro::TokenStream {
     quote::quote! { #errors #code }.into()
 }
 
-/// The code of the declared record, and the mistakes in its declaration. Beside a mistake the rest is expanded too: otherwise each use of the
-/// record would be one more error.
+/// The code of the declared record, and the mistakes in its declaration. The fields without a mistake are expanded too: without them the compiler
+/// would report one more error for each use of the record.
 fn expanded(declaration: TokenStream) -> (TokenStream, Mistakes) {
     let mut mistakes = Mistakes::default();
     let parsed = (|input: ParseStream<'_>| Declaration::parse(input, &mut mistakes)).parse2(declaration);

@@ -17,7 +17,7 @@ pub struct Declaration {
     pub name: Ident,
     /// The type of its id.
     pub id: Ident,
-    /// Where it stands.
+    /// Its list.
     pub place: ListPlace,
     /// Its fields, in their order.
     pub fields: Vec<Field>,

@@ -1,4 +1,4 @@
-//! The place of a record: which list it stands in.
+//! The place of a record: its list.
 
 use proc_macro2::{TokenStream, TokenTree};
 use syn::ext::IdentExt as _;

@@ -41,7 +41,7 @@ pub fn extended(mut schema: Value, members: Vec<Member>) -> Value {
 /// The member in which the schema of a component is described: at each use, `description` has the purpose of the field.
 pub const ABOUT: &str = "$comment";
 
-/// How many characters of a text are read from callers: a limit of what is sent, and none of what is answered.
+/// The most characters of a text that a caller may send. It does not limit answers: a stored text may be longer.
 pub const MOST: &str = "$most";
 
 /// `text` with a capital letter.

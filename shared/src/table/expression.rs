@@ -133,7 +133,7 @@ pub(super) struct Expressions {
 }
 
 impl Expressions {
-    /// Those of an update and of a condition, where there are any.
+    /// The parameters for an update and for a condition, if the call has them.
     pub fn of(update: Option<&UpdateExpression>, condition: Option<&Condition>) -> Self {
         let mut values = update.map(|update| update.values.clone()).unwrap_or_default();
         values.extend(condition.iter().flat_map(|condition| condition.values.clone()));

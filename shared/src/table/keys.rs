@@ -1,5 +1,5 @@
-//! The keys of the single table: their forms. This file makes those of lists, filters, token buckets and markers. The key of any other record stands
-//! with the record.
+//! The forms of the keys of the single table. This file makes the keys of lists, filters, token buckets and markers. The file of any other record
+//! makes its key.
 //!
 //! The partition key of an organisation's item begins with the organisation, and `Key::of` takes it from a [`Tenant`]. Three kinds of items are found
 //! before the organisation is known: an API key, the token bucket of a key, and the pointer to an agency with a webhook at the payment provider. The

@@ -18,7 +18,7 @@ pub struct Text<const LONGEST: usize>(String);
 pub type Name = Text<256>;
 /// The description of a record.
 pub type Description = Text<4096>;
-/// What is said in a message.
+/// The text of a message.
 pub type MessageText = Text<32_768>;
 
 impl<const LONGEST: usize> Text<LONGEST> {
