@@ -104,6 +104,44 @@ async fn a_single_fault_is_retried_and_the_effect_happens_once() {
     }
 }
 
+#[tokio::test]
+async fn a_throttled_rest_of_a_batch_is_retried() {
+    let mut actions = BTreeSet::new();
+    for route in cases(routes::ALL) {
+        let call = valid_call(route, 'a', ACME);
+        let (undisturbed, watched) = stack().await;
+        watched.watch();
+        watched.note_calls();
+        let expected = undisturbed.answer(&call).await;
+        let wanted = everything(&undisturbed).await;
+        let batches: Vec<_> = watched.calls().into_iter().filter(|call| call.action.starts_with("Batch")).collect();
+        // A batch with a single part has no rest.
+        let Some(place) = batches.iter().rposition(|batch| batch.items.len() > 1) else { continue };
+        actions.insert(batches[place].action.clone());
+        let (disturbed, faults) = stack().await;
+        let mut calls = 0_usize;
+        faults.plan(move |action, _| {
+            if !action.starts_with("Batch") {
+                return Fault::None;
+            }
+            calls += 1;
+            match calls.wrapping_sub(1 + place) {
+                0 => Fault::Unprocessed,
+                // These are more attempts than the SDK makes.
+                1..=4 => Fault::Throttle,
+                _ => Fault::None,
+            }
+        });
+        let answer = disturbed.answer(&call).await;
+        faults.end();
+        assert_eq!(answer.status, route.success, "{} {}", route.name, answer.body);
+        assert_eq!(portable(&disturbed, &answer.body), portable(&undisturbed, &expected.body), "{}", route.name);
+        assert_eq!(everything(&disturbed).await, wanted, "{}", route.name);
+    }
+    let both = ["BatchGetItem", "BatchWriteItem"].map(str::to_owned);
+    assert_eq!(actions, BTreeSet::from(both), "a kind of batch never had a rest");
+}
+
 fn campaign(contacts: u32) -> Call {
     let ids: Vec<_> = (0..contacts).map(contact_id).collect();
     let body = serde_json::json!({"contact_ids": ids, "message": "Hello"}).to_string();

@@ -294,7 +294,10 @@ impl World {
             }
             if begun.elapsed() > PATIENCE {
                 let (status, body) = (answer.status, answer.body);
-                return Err(Trouble(format!("{method} {path}: {unanswered} times no answer, at last {status} {body}")));
+                let heat = &self.partitions;
+                return Err(Trouble(format!(
+                    "{method} {path}: {unanswered} times no answer, at last {status} {body}\n{heat}"
+                )));
             }
             unanswered += 1;
             sleep(Duration::from_millis(20)).await;

@@ -318,8 +318,9 @@ impl Store {
         // DynamoDB refuses duplicate keys. Two ids that end in the same ordinal have the same key.
         let distinct: HashSet<&Key> = keys.iter().collect();
         let mut wanted: Vec<Item> = distinct.into_iter().map(Key::attributes).collect();
-        let mut round = self.backoff();
+        let (mut round, mut is_rest) = (self.backoff(), false);
         while !wanted.is_empty() {
+            let rest = if is_rest { wanted.clone() } else { Vec::new() };
             let request = KeysAndAttributes::builder()
                 .set_keys(Some(wanted))
                 .consistent_read(consistent)
@@ -332,7 +333,16 @@ impl Store {
             let consumed =
                 result.as_ref().ok().and_then(|output| output.consumed_capacity.as_deref()).unwrap_or_default();
             under_way.end(Unit::Read, consumed.iter().map(|one| units(Some(one))).sum());
-            let output = result.map_err(|error| failure(&error))?;
+            let output = match result.map_err(|error| failure(&error)) {
+                // DynamoDB refuses the whole batch if it can process no part of it. The rest of a batch is then
+                // unprocessed as before: it must not make the answered part worthless.
+                Err(TableError::Unavailable(_)) if is_rest && round.wait().await => {
+                    wanted = rest;
+                    continue;
+                }
+                result => result?,
+            };
+            is_rest = true;
             let mut items = output.responses.unwrap_or_default().remove(&*self.table_name).unwrap_or_default();
             // An answer that reached the largest size is no reason to wait.
             let progress = !items.is_empty();
@@ -369,15 +379,24 @@ impl Store {
     }
 
     async fn write_batch(&self, mut wanted: Vec<WriteRequest>) -> Result<(), TableError> {
-        let mut round = self.backoff();
+        let (mut round, mut is_rest) = (self.backoff(), false);
         while !wanted.is_empty() {
+            let rest = if is_rest { wanted.clone() } else { Vec::new() };
             let call = self.client.batch_write_item().request_items(&*self.table_name, wanted);
             let under_way = self.calls.begin(&self.meter).await;
             let result = call.return_consumed_capacity(ReturnConsumedCapacity::Total).send().await;
             let consumed =
                 result.as_ref().ok().and_then(|output| output.consumed_capacity.as_deref()).unwrap_or_default();
             under_way.end(Unit::Write, consumed.iter().map(|one| units(Some(one))).sum());
-            let output = result.map_err(|error| failure(&error))?;
+            let output = match result.map_err(|error| failure(&error)) {
+                // The same as for the rest of a batch that is read.
+                Err(TableError::Unavailable(_)) if is_rest && round.wait().await => {
+                    wanted = rest;
+                    continue;
+                }
+                result => result?,
+            };
+            is_rest = true;
             wanted = output.unprocessed_items.unwrap_or_default().remove(&*self.table_name).unwrap_or_default();
             if !wanted.is_empty() && !round.wait().await {
                 return Err(TableError::Unavailable("items were left unprocessed".into()));
