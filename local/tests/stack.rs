@@ -49,6 +49,7 @@ mod states;
 mod storage;
 mod stored;
 mod stream;
+mod supply;
 mod table;
 mod template;
 mod tour;

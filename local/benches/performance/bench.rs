@@ -212,7 +212,8 @@ fn install_twin(root: &Path) -> Result<()> {
         return Ok(());
     }
     run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&folder))?;
-    let pip = ["install", "--quiet", "--disable-pip-version-check", "--requirement"];
+    let hashed = ["--require-hashes", "--only-binary", ":all:", "--requirement"];
+    let pip = ["install", "--quiet", "--disable-pip-version-check"].into_iter().chain(hashed);
     run(Command::new(folder.join("bin/pip")).args(pip).arg(&wanted))?;
     std::fs::copy(&wanted, &installed)?;
     Ok(())
@@ -232,7 +233,7 @@ pub fn lambda_build(root: &Path) -> Result<Command> {
 /// The same for the packages that `which` selects.
 pub fn lambda_build_of(root: &Path, which: &[&str]) -> Result<Command> {
     let mut command = cargo();
-    command.args(["lambda", "build", "--release", "--quiet"]).args(which);
+    command.args(["lambda", "build", "--locked", "--release", "--quiet"]).args(which);
     command.current_dir(root).env("PATH", programs(root)?);
     Ok(command)
 }
