@@ -29,6 +29,11 @@ TABLE, BUCKET = "assistants-local", "assistants-local-files"
 MARK = "made by a page"
 INVOCATIONS = "/2015-03-31/functions/{}/invocations"
 SETUP = f"{API}/api/v1/agency/billing/{AGENCY}/setup_payment_webhook?api_key={KEY}"
+# A signature that the embedded database does not check.
+UNCHECKED = {
+    "authorization": "AWS4-HMAC-SHA256 Credential=a/1/a/dynamodb/aws4_request, SignedHeaders=host, Signature=0",
+    "x-amz-date": "20260101T000000Z",
+}
 # The page's host, whose name leads to this machine: as after DNS rebinding.
 EVIL = "evil.example"
 
@@ -110,7 +115,7 @@ def requests(signed: str) -> list:
 
     def call(action: str, body: dict) -> list:
         names = {"x-amz-target": f"DynamoDB_20120810.{action}", "content-type": "application/x-amz-json-1.0"}
-        return post(DYNAMODB, {"TableName": TABLE, **body}, names | {"authorization": "AWS4-HMAC-SHA256"})
+        return post(DYNAMODB, {"TableName": TABLE, **body}, names | UNCHECKED)
 
     return [
         post(API + INVOCATIONS.format("IssueApiKeyFunction"), {"org_id": ORG, "name": MARK}),
