@@ -31,7 +31,7 @@ struct Arguments {
     /// Port of the payment provider's stand-in
     #[arg(long, default_value_t = 3001)]
     payment_port: u16,
-    /// Origin whose pages may call the API, such as http://localhost:5173, or `*` [default: only pages of `cargo local`]
+    /// Origin whose pages may call the API, or `*` for all [default: only the pages of `cargo local`]
     #[arg(long, value_name = "ORIGIN")]
     cors_allow_origin: Option<String>,
     /// Keep the database in this file, and the objects of S3 in a folder beside it [default: in memory]
