@@ -1,4 +1,4 @@
-//! The embedded S3, with the buckets of the template, served over loopback to any AWS client. It checks the signature
+//! The embedded S3, with the buckets of the template, served to any AWS client. It checks the signature
 //! of every request.
 
 use std::path::{Path, PathBuf};
@@ -19,7 +19,6 @@ use s3s::service::S3ServiceBuilder;
 use s3s_fs::FileSystem;
 use shared::bucket::Bucket;
 use shared::bucket::kept::KeptObjects;
-use tokio::net::TcpListener;
 
 use crate::Trouble;
 use crate::database::Data;
@@ -124,15 +123,11 @@ fn trouble(path: &Path, error: &std::io::Error) -> Trouble {
     Trouble(format!("{}: {error}", path.display()))
 }
 
-/// Serves the objects in `folder` on `listener` until `stop` resolves.
+/// The routes of the objects in `folder`.
 ///
 /// # Errors
 /// [`Trouble`] with the folder.
-pub fn serve(
-    listener: TcpListener,
-    folder: &Folder,
-    stop: impl Future<Output = ()> + Send + 'static,
-) -> Result<tokio::task::JoinHandle<()>, Trouble> {
+pub fn router(folder: &Folder) -> Result<Router, Trouble> {
     let files = FileSystem::new(&folder.path);
     let files = files.map_err(|error| Trouble(format!("{}: {error:?}", folder.path.display())))?;
     let mut service = S3ServiceBuilder::new(files);
@@ -142,10 +137,7 @@ pub fn serve(
     config.presigned_url_max_skew_time_secs = u32::MAX;
     service.set_config(Arc::new(StaticConfigProvider::new(Arc::new(config))));
     let service = HandleError::new(service.build(), |_| async { StatusCode::INTERNAL_SERVER_ERROR });
-    Ok(tokio::spawn(async move {
-        // The listener is open already. An error that ends the server early also ends the process.
-        let _ = axum::serve(listener, Router::new().fallback_service(service)).with_graceful_shutdown(stop).await;
-    }))
+    Ok(Router::new().fallback_service(service))
 }
 
 /// The bucket of files at the endpoint `url`, whose requests go through `connector`.

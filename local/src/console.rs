@@ -26,7 +26,7 @@ use axum::extract::{Path, Query, Request, State};
 use axum::http::{HeaderValue, StatusCode};
 use axum::middleware::{self, Next};
 use axum::response::sse::{Event, KeepAlive, Sse};
-use axum::response::{Html, IntoResponse as _, Response};
+use axum::response::{Html, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use futures_util::stream::{self, Stream};
@@ -40,7 +40,7 @@ use shared::values::time::Clock;
 use crate::api::{Api, OrganisationWithKey};
 use crate::database::TABLE_NAME;
 use crate::http::Answer;
-use crate::inbox::{self, Inbox, from_here};
+use crate::inbox::{self, Inbox};
 use crate::journal::{self, Journal};
 use crate::payment_provider::ProviderStandIn;
 use crate::schedule::Schedules;
@@ -124,7 +124,7 @@ impl Console {
             .route("/console/changes", get(changes))
             .route("/console/console.css", file("text/css", include_str!("console/console.css")))
             .route("/console/console.js", file("text/javascript", include_str!("console/console.js")))
-            .layer(middleware::from_fn(guarded))
+            .layer(middleware::from_fn(with_permissions))
             .with_state(Arc::new(self))
     }
 
@@ -203,11 +203,8 @@ fn linked(path: &str, organisation: Option<&OrganisationWithKey>) -> String {
     organisation.map_or_else(|| path.to_owned(), |organisation| format!("{path}?org={}", organisation.name))
 }
 
-/// Answers only pages of this server, and sends their permissions.
-async fn guarded(request: Request, next: Next) -> Response {
-    if let Err(refusal) = from_here(request.headers()) {
-        return refusal.into_response();
-    }
+/// Sends the permissions of each page with it.
+async fn with_permissions(request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
     for (name, value) in
         [("content-security-policy", POLICY), ("cache-control", "no-store"), ("referrer-policy", "no-referrer")]

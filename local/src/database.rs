@@ -1,4 +1,4 @@
-//! The embedded DynamoDB, with the table of the template, served over loopback to any AWS client.
+//! The embedded DynamoDB, with the table of the template, served to any AWS client.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,14 +8,21 @@ use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::retry::{RetryConfig, RetryPartition, TokenBucket};
 use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
 use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region, SharedHttpClient};
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::{DefaultBodyLimit, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::post;
 use dynoxide::actions::create_table::CreateTableRequest;
 use dynoxide::storage::Storage;
 use dynoxide::{Database, DynoxideError};
+use embedded_dynamodb::Embedded;
+use embedded_dynamodb::partitions::Partitions;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use shared::table::keys::{Key, TTL};
 use shared::values::time::Timestamp;
-use tokio::net::TcpListener;
 
 use crate::Trouble;
 use crate::template::Template;
@@ -27,6 +34,9 @@ pub const TABLE_NAME: &str = "assistants-local";
 /// for each read of the stream for the numbers after a given one. Without this index it would search all changes.
 const STREAM_INDEX: &str = "CREATE INDEX IF NOT EXISTS stream_records_in_order \
     ON _stream_records (table_name, CAST(sequence_number AS INTEGER))";
+
+/// DynamoDB's own limit of a request, in bytes.
+const REQUEST_LIMIT: usize = 16 * 1024 * 1024;
 
 /// The place where the database is kept.
 #[derive(Debug, Clone, Default)]
@@ -145,16 +155,19 @@ pub fn request<T: DeserializeOwned>(mut value: Value) -> Result<T, Trouble> {
     serde_json::from_value(value).map_err(|error| Trouble(error.to_string()))
 }
 
-/// Serves `database` on `listener` until `stop` resolves.
-pub fn serve(
-    listener: TcpListener,
-    database: Database,
-    stop: impl Future<Output = ()> + Send + 'static,
-) -> tokio::task::JoinHandle<()> {
-    tokio::spawn(async move {
-        // The listener is open already. An error that ends the server early also ends the process.
-        let _ = dynoxide::server::serve_with_shutdown(listener, database, stop).await;
-    })
+/// The route of `database` for any AWS client. The server of the embedded database itself would let every page read its
+/// answers.
+pub fn router(database: &Database) -> Router {
+    let embedded = Embedded::new(database, &Partitions::default());
+    Router::new().route("/", post(answer)).layer(DefaultBodyLimit::max(REQUEST_LIMIT)).with_state(embedded)
+}
+
+async fn answer(State(embedded): State<Embedded>, headers: HeaderMap, body: Bytes) -> Response {
+    let target = headers.get("x-amz-target").and_then(|target| target.to_str().ok());
+    let action = target.and_then(|target| target.rsplit('.').next()).unwrap_or_default();
+    let (status, text) = embedded.answer(action, &body);
+    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    (status, [("content-type", "application/x-amz-json-1.0")], text).into_response()
 }
 
 /// The SDK with the endpoint `url`. Its time limits are the same as in the functions, or shorter for a test.

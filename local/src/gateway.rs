@@ -9,9 +9,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use axum::Router;
-use axum::body::{Body, to_bytes};
-use axum::extract::{Request, State};
+use axum::body::{Body, Bytes, to_bytes};
+use axum::extract::{DefaultBodyLimit, Path, Request, State};
 use axum::response::Response;
+use axum::routing::post;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use chrono::DateTime;
@@ -27,7 +28,6 @@ use shared::runtime::document::{Library, Published};
 use shared::runtime::stream::{BatchOrTick, BatchOutcome, StreamEvent};
 use shared::table::meter::Cost;
 use shared::values::id::Ids;
-use tokio::net::TcpListener;
 
 use crate::calls;
 use crate::http::{Answer, Call};
@@ -54,6 +54,8 @@ pub struct Gateway {
     pub service: Service,
     library: Library,
     routes: Vec<TemplateRoute>,
+    /// The headers of an answer to a preflight request, beside the allowed origin.
+    preflight: BTreeMap<String, String>,
     ids: Ids,
     journal: Arc<Journal>,
     record: Option<PathBuf>,
@@ -121,6 +123,7 @@ impl Gateway {
             service,
             library,
             routes,
+            preflight: template.preflight.clone(),
             ids,
             journal,
             record,
@@ -163,18 +166,10 @@ impl Gateway {
         Some(Arc::clone(processes.entry(name.to_owned()).or_insert_with(begin)))
     }
 
-    /// Serves HTTP on `listener` until `stop` resolves. The routes in `other_routes` are no part of the API.
-    ///
-    /// # Errors
-    /// [`Trouble`] where the socket fails.
-    pub async fn serve(
-        self: Arc<Self>,
-        listener: TcpListener,
-        other_routes: Router,
-        stop: impl Future<Output = ()> + Send + 'static,
-    ) -> Result<(), Trouble> {
-        let router = Router::new().fallback(http).with_state(self).merge(other_routes);
-        axum::serve(listener, router).with_graceful_shutdown(stop).await.map_err(|error| Trouble(error.to_string()))
+    /// The routes of the API, and of Lambda's invocations.
+    pub fn router(self: Arc<Self>) -> Router {
+        let invoking = post(invoke).layer(DefaultBodyLimit::max(BODY_LIMIT));
+        Router::new().route(INVOCATIONS, invoking).fallback(http).with_state(self)
     }
 
     /// Answers `call` as API Gateway and the function behind it would.
@@ -199,6 +194,9 @@ impl Gateway {
     }
 
     async fn answer_as(&self, call: &Call, request_id: &str) -> Answer {
+        if call.method == "OPTIONS" && self.service.config.cors_allow_origin.is_some() {
+            return self.preflight(request_id);
+        }
         match self.function(&call.method, &call.path) {
             _ if call.body.len() > BODY_LIMIT => {
                 let msg = format!("Body should have at most {BODY_LIMIT} bytes");
@@ -211,6 +209,15 @@ impl Gateway {
                 self.invoke(endpoint, event).await
             }
         }
+    }
+
+    /// The answer to a preflight request, if pages of another origin may call the API.
+    fn preflight(&self, request_id: &str) -> Answer {
+        let own = [("content-type", "application/json".to_owned()), ("x-request-id", request_id.to_owned())];
+        let headers = own.into_iter().chain(self.service.config.cors_headers());
+        let mut headers: BTreeMap<_, _> = headers.map(|(name, value)| (name.to_owned(), value)).collect();
+        headers.extend(self.preflight.clone());
+        Answer { status: 200, headers, body: "{}".to_owned(), cost: Cost::default() }
     }
 
     /// Passes `event` to `endpoint`, as Lambda would.
@@ -425,7 +432,11 @@ pub fn endpoint(name: &str) -> Option<Routed> {
 }
 
 /// The path of Lambda's own API for invocations, so that `aws lambda invoke` works with this address as its endpoint.
-const INVOCATIONS: (&str, &str) = ("/2015-03-31/functions/", "/invocations");
+const INVOCATIONS: &str = "/2015-03-31/functions/{name}/invocations";
+
+async fn invoke(State(gateway): State<Arc<Gateway>>, Path(name): Path<String>, payload: Bytes) -> Response {
+    response(gateway.invoke_by_name(&name, &payload).await)
+}
 
 async fn http(State(gateway): State<Arc<Gateway>>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
@@ -439,11 +450,10 @@ async fn http(State(gateway): State<Arc<Gateway>>, request: Request) -> Response
         headers: parts.headers.iter().map(|(name, value)| (name.to_string(), text(value))).collect(),
         body,
     };
-    let invoked = call.path.strip_prefix(INVOCATIONS.0).and_then(|rest| rest.strip_suffix(INVOCATIONS.1));
-    let answer = match invoked {
-        Some(function) => gateway.invoke_by_name(function, &call.body).await,
-        None => gateway.answer(&call).await,
-    };
+    response(gateway.answer(&call).await)
+}
+
+fn response(answer: Answer) -> Response {
     let mut response = Response::builder().status(answer.status);
     for (name, value) in answer.headers {
         response = response.header(name, value);

@@ -91,17 +91,18 @@ impl Entry {
     pub fn curl(&self, url: &str) -> String {
         let Call { method, path, query, headers, body } = &self.call;
         let query = if query.is_empty() { String::new() } else { format!("?{query}") };
-        let mut words =
-            vec!["curl".to_owned(), "-X".to_owned(), method.clone(), quoted(&format!("{url}{path}{query}"))];
+        let mut command =
+            format!("curl --globoff --request {} {}", quoted(method), quoted(&format!("{url}{path}{query}")));
         let sent = |name: &str| ["authorization", "content-type", "idempotency-key"].contains(&name);
         for (name, value) in headers.iter().filter(|(name, _)| sent(name)) {
-            words.extend(["-H".to_owned(), quoted(&format!("{name}: {value}"))]);
+            command += &format!(" --header {}", quoted(&format!("{name}: {value}")));
         }
         if !body.is_empty() {
-            words.extend(["--data-binary".to_owned(), quoted(&String::from_utf8_lossy(body))]);
+            command += &format!(" --data-raw {}", quoted(&String::from_utf8_lossy(body)));
         }
-        words.join(" ")
+        command
     }
+
     /// The name of the file for its event.
     pub fn event_file(&self) -> String {
         let route = routes::find(&self.call.method, &self.call.path);
@@ -119,9 +120,21 @@ pub fn issues(answer: &Answer) -> Vec<EntryIssue> {
     refused.map(|refused| refused.detail).unwrap_or_default()
 }
 
-/// `text` as one word of a shell.
+/// `text` as one word of a shell. A terminal acts on a control character that is pasted, so the shell makes it.
 fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', r"'\''"))
+    let mut word = String::new();
+    for character in text.chars() {
+        match character {
+            '\'' => word += r"'\''",
+            _ if character.is_control() && character != '\n' => {
+                let octal = |byte: &u8| format!(r"\{byte:03o}");
+                let bytes: String = character.encode_utf8(&mut [0; 4]).as_bytes().iter().map(octal).collect();
+                word += &format!("'\"$(printf '{bytes}')\"'");
+            }
+            _ => word.push(character),
+        }
+    }
+    format!("'{word}'")
 }
 
 impl Journal {
@@ -165,24 +178,56 @@ impl Journal {
 mod tests {
     use std::process::Command;
 
+    use proptest::prelude::*;
+
     use super::*;
 
-    #[test]
-    fn a_shell_parses_the_command_into_the_sent_request() {
-        let call = Call {
-            method: "POST".into(),
-            path: "/api/v1/tag".into(),
-            query: "api_key=a&x='".into(),
-            headers: [("idempotency-key".to_owned(), "$(id) `id`".to_owned()), ("host".to_owned(), "h".to_owned())]
-                .into(),
-            body: br#"{"name": "it's $HOME \ \"}"#.to_vec(),
-        };
-        let answer = Answer { status: 200, headers: [].into(), body: String::new(), cost: Cost::default() };
-        let at = Timestamp::from_unix_millis(0);
-        let entry = Entry::new("1".into(), at, &call, &answer, Duration::ZERO, Vec::new());
-        let script = entry.curl("http://h").replacen("curl", "printf '%s\\n'", 1);
-        let shown = Command::new("sh").args(["-c", &script]).output().unwrap().stdout;
-        let words = "-X\nPOST\nhttp://h/api/v1/tag?api_key=a&x='\n-H\nidempotency-key: $(id) `id`\n--data-binary\n";
-        assert_eq!(String::from_utf8(shown).unwrap(), format!("{words}{}\n", r#"{"name": "it's $HOME \ \"}"#));
+    /// In place of the program: prints each of its arguments, with a zero behind it.
+    const CURL: &str = r#"curl() { for word; do printf '%s\0' "$word"; done; }"#;
+
+    /// The arguments that a shell passes to the program.
+    fn arguments(command: &str) -> Vec<String> {
+        let shell = Command::new("sh").args(["-c", &format!("{CURL}\n{command}")]).output().unwrap();
+        assert!(shell.status.success() && shell.stderr.is_empty(), "{command}: {shell:?}");
+        let printed = String::from_utf8(shell.stdout).unwrap();
+        printed.split_terminator('\0').map(str::to_owned).collect()
+    }
+
+    /// A request with any method, address and headers that HTTP allows, and any text as its body.
+    fn requests() -> impl Strategy<Value = Call> {
+        let method = r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,12}";
+        let (path, query) = (r"/[!-\x22$->@-~]{0,20}", r"[!-\x22$-~]{0,20}");
+        let value = r"[ -~\t]{0,20}";
+        let body = r#"@?([^\x00]|[ '"\\$`;&|<>(){}\[\]*?!#~\n\r\t]){0,30}"#;
+        let headers = (proptest::option::of(value), proptest::option::of(value), proptest::option::of(value));
+        (method, path, query, headers, body).prop_map(|(method, path, query, headers, body)| {
+            let named = [("authorization", headers.0), ("content-type", headers.1), ("idempotency-key", headers.2)];
+            let sent = named.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+            let headers = sent.chain([("host".to_owned(), "h".to_owned())]).collect();
+            Call { method, path, query, headers, body: body.into_bytes() }
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn a_shell_parses_the_command_into_the_sent_request(call in requests()) {
+            let answer = Answer { status: 200, headers: [].into(), body: String::new(), cost: Cost::default() };
+            let at = Timestamp::from_unix_millis(0);
+            let command = Entry::new("1".into(), at, &call, &answer, Duration::ZERO, Vec::new()).curl("http://h");
+            let query = if call.query.is_empty() { String::new() } else { format!("?{}", call.query) };
+            let address = format!("http://h{}{query}", call.path);
+            let mut wanted = ["--globoff", "--request", &call.method, &address].map(str::to_owned).to_vec();
+            for (name, value) in call.headers.iter().filter(|(name, _)| *name != "host") {
+                wanted.extend(["--header".to_owned(), format!("{name}: {value}")]);
+            }
+            if !call.body.is_empty() {
+                wanted.extend(["--data-raw".to_owned(), String::from_utf8(call.body.clone()).unwrap()]);
+            }
+            prop_assert_eq!(arguments(&command), wanted, "{}", &command);
+            let typed = command.chars().any(|character| character.is_control() && character != '\n');
+            prop_assert!(!typed, "a terminal acts on a character of {:?}", command);
+        }
     }
 }

@@ -3,6 +3,7 @@
 //!
 //! - [`stack`] starts and stops it.
 //! - [`template`] reads `template.yaml`, so that table and routes are the same as in a deployment.
+//! - [`port`] is a port with its guard against pages of other sites; everything below is served on one of four ports.
 //! - [`database`] serves the embedded DynamoDB; the SDK in this process reaches it through [`embedded_dynamodb`],
 //!   which counts the units of partitions. [`bucket`] serves the embedded S3, [`gateway`] the API, of which [`http`]
 //!   has requests and answers, and [`payment_provider`] is a stand-in for the provider.
@@ -42,6 +43,7 @@ pub mod lambda;
 pub mod openapi;
 pub mod payment_provider;
 pub mod plain;
+pub mod port;
 pub mod prices;
 pub mod receiver;
 pub mod replay;

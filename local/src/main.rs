@@ -31,6 +31,9 @@ struct Arguments {
     /// Port of the payment provider's stand-in
     #[arg(long, default_value_t = 3001)]
     payment_port: u16,
+    /// Origin whose pages may call the API, or `*` for all [default: only the pages of `cargo local`]
+    #[arg(long, value_name = "ORIGIN")]
+    cors_allow_origin: Option<String>,
     /// Keep the database in this file, and the objects of S3 in a folder beside it [default: in memory]
     #[arg(long, value_name = "FILE")]
     data: Option<PathBuf>,
@@ -86,6 +89,7 @@ async fn run(arguments: Arguments) -> Result<(), Trouble> {
         record: arguments.record,
         log: true,
         clock: Clock::Ahead(Arc::default()),
+        cors_allow_origin: arguments.cors_allow_origin,
         key_limits: Limits::new(arguments.key_requests_per_second, arguments.key_burst),
         ..Settings::of(Path::new("."))
     };
@@ -118,6 +122,7 @@ fn introduce(stack: &Stack, demo: Option<&Demo>) {
     println!("DynamoDB  {} (table {}, any region and credentials)", stack.dynamodb_url, local::database::TABLE_NAME);
     let key = local::bucket::ACCESS_KEY;
     println!("S3        {} (bucket {}, key and secret: {key})", stack.s3_url, local::bucket::BUCKET_NAME);
+    println!("Payments  {} (stand-in for the payment provider)", stack.payment_url);
     for organisation in demo.iter().flat_map(|demo| &demo.organisations) {
         let keys: Vec<_> = organisation.keys.iter().map(|key| format!("{} {}", key.role(), key.key)).collect();
         println!("{:9} {}", organisation.name, keys.join("  "));

@@ -19,10 +19,9 @@ use serde_json::{Value, json};
 use shared::network::tls::client_config;
 use shared::values::cause::chain;
 use shared::values::time::Clock;
-use tokio::net::TcpListener;
 
 use crate::Trouble;
-use crate::inbox::{InboxRefusal, from_here};
+use crate::inbox::InboxRefusal;
 use crate::payment_provider::event::NewPaymentEvent;
 
 /// The path of requests to send an event.
@@ -77,17 +76,13 @@ impl ProviderStandIn {
         Self { known: Arc::default(), clock }
     }
 
-    /// Serves HTTP on `listener`.
-    pub fn serve(&self, listener: TcpListener) -> tokio::task::JoinHandle<()> {
-        let router = Router::new()
+    /// Its routes: those of the provider, and [`SEND`].
+    pub fn router(&self) -> Router {
+        Router::new()
             .route("/v1/webhook_endpoints", post(create))
             .route("/v1/webhook_endpoints/{id}", post(update).get(read).delete(remove))
             .route(SEND, post(send))
-            .with_state(self.clone());
-        tokio::spawn(async move {
-            // The listener is open already. An error that ends the server early also ends the process.
-            let _ = axum::serve(listener, router).await;
-        })
+            .with_state(self.clone())
     }
 
     /// Every endpoint, by its id.
@@ -264,13 +259,8 @@ async fn remove(
     })
 }
 
-/// Sends the requested event, if the request comes from a page of this machine or a program.
-async fn send(
-    State(provider): State<ProviderStandIn>,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Result<Json<SentPaymentEvent>, InboxRefusal> {
-    from_here(&headers)?;
+/// Sends the requested event.
+async fn send(State(provider): State<ProviderStandIn>, body: Bytes) -> Result<Json<SentPaymentEvent>, InboxRefusal> {
     let event: NewPaymentEvent = serde_json::from_slice(&body).map_err(|error| InboxRefusal(400, error.to_string()))?;
     provider.send(&event).await.map(Json).map_err(|Trouble(message)| InboxRefusal(409, message))
 }

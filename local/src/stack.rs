@@ -24,7 +24,6 @@ use shared::table::store::Store;
 use shared::values::id::Ids;
 use shared::values::limits::Limits;
 use shared::values::time::Clock;
-use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
@@ -40,6 +39,7 @@ use crate::http::{Answer, Call};
 use crate::inbox::Inbox;
 use crate::journal::Journal;
 use crate::payment_provider::ProviderStandIn;
+use crate::port::Port;
 use crate::roles::{Permit, Roles};
 use crate::schedule::Schedules;
 use crate::stream::Stream;
@@ -208,15 +208,15 @@ impl Settings {
     }
 }
 
-/// The listeners of the stack.
-struct Listeners {
-    gateway: TcpListener,
-    dynamodb: TcpListener,
-    s3: TcpListener,
-    payment_provider: TcpListener,
+/// The ports of the stack.
+struct Ports {
+    gateway: Port,
+    dynamodb: Port,
+    s3: Port,
+    payment_provider: Port,
 }
 
-/// The address of each listener.
+/// The address of each port.
 struct Urls {
     gateway: String,
     dynamodb: String,
@@ -224,23 +224,24 @@ struct Urls {
     payment_provider: String,
 }
 
-impl Listeners {
-    async fn bind(settings: &Settings) -> Result<Self, Trouble> {
+impl Ports {
+    async fn open(settings: &Settings) -> Result<Self, Trouble> {
+        let gateway = Port::open(settings.gateway, "--port").await?;
         Ok(Self {
-            gateway: listen(settings.gateway, "--port").await?,
-            dynamodb: listen(settings.dynamodb, "--dynamodb-port").await?,
-            s3: listen(settings.s3, "--s3-port").await?,
-            payment_provider: listen(settings.payment_provider, "--payment-port").await?,
+            gateway: gateway.allowing(settings.cors_allow_origin.clone()),
+            dynamodb: Port::open(settings.dynamodb, "--dynamodb-port").await?,
+            s3: Port::open(settings.s3, "--s3-port").await?,
+            payment_provider: Port::open(settings.payment_provider, "--payment-port").await?,
         })
     }
 
-    fn urls(&self) -> Result<Urls, Trouble> {
-        Ok(Urls {
-            gateway: address(&self.gateway)?,
-            dynamodb: address(&self.dynamodb)?,
-            s3: address(&self.s3)?,
-            payment_provider: address(&self.payment_provider)?,
-        })
+    fn urls(&self) -> Urls {
+        Urls {
+            gateway: self.gateway.url.clone(),
+            dynamodb: self.dynamodb.url.clone(),
+            s3: self.s3.url.clone(),
+            payment_provider: self.payment_provider.url.clone(),
+        }
     }
 }
 
@@ -252,6 +253,8 @@ pub struct Stack {
     pub dynamodb_url: String,
     /// The address of S3.
     pub s3_url: String,
+    /// The address of the payment provider's stand-in.
+    pub payment_url: String,
     /// The objects of the buckets.
     pub objects: Folder,
     /// The gateway, for calls without a socket.
@@ -286,15 +289,15 @@ impl Stack {
     pub async fn start(settings: Settings) -> Result<Self, Trouble> {
         let template = settings.template()?;
         let demo = settings.demo.as_deref().map(Demo::read).transpose()?;
-        let listeners = Listeners::bind(&settings).await?;
-        let urls = listeners.urls()?;
+        let ports = Ports::open(&settings).await?;
+        let urls = ports.urls();
         let database = database::open(&settings.data, &template)?;
         let objects = Folder::next_to(&settings.data)?;
         let (stop, payment_provider) = (watch::Sender::new(false), ProviderStandIn::new(settings.clock.clone()));
         let tasks = vec![
-            database::serve(listeners.dynamodb, database.clone(), stopped(&stop)),
-            bucket::serve(listeners.s3, &objects, stopped(&stop))?,
-            payment_provider.serve(listeners.payment_provider),
+            ports.dynamodb.serve(database::router(&database), stopped(&stop)),
+            ports.s3.serve(bucket::router(&objects)?, stopped(&stop)),
+            ports.payment_provider.serve(payment_provider.router(), stopped(&stop)),
         ];
         let config = settings.config(&urls, demo.as_ref());
         let connector = http_client::client(embedded_dynamodb::connector(&database));
@@ -322,6 +325,7 @@ impl Stack {
             url: urls.gateway,
             dynamodb_url: urls.dynamodb,
             s3_url: urls.s3,
+            payment_url: urls.payment_provider,
             objects,
             gateway,
             database,
@@ -333,7 +337,7 @@ impl Stack {
             stop,
             tasks,
         };
-        stack.serve(listeners.gateway, stack.console(store, settings.clock));
+        stack.serve(ports.gateway, stack.console(store, settings.clock));
         Ok(stack)
     }
 
@@ -354,14 +358,10 @@ impl Stack {
     }
 
     /// Serves the API, and next to it the inbox and `console`.
-    fn serve(&mut self, listener: TcpListener, console: Console) {
+    fn serve(&mut self, port: Port, console: Console) {
         let other_routes = Arc::clone(&self.inbox).router().merge(console.router());
-        let serving = Arc::clone(&self.gateway).serve(listener, other_routes, stopped(&self.stop));
-        self.tasks.push(tokio::spawn(async move {
-            if let Err(trouble) = serving.await {
-                eprintln!("{trouble}");
-            }
-        }));
+        let router = Arc::clone(&self.gateway).router().merge(other_routes);
+        self.tasks.push(port.serve(router, stopped(&self.stop)));
     }
 
     /// Answers `call` as the gateway would, without a socket.
@@ -459,19 +459,4 @@ fn template_at(path: &Path) -> Result<Template, Trouble> {
     let template = Template::read(path)?;
     read.insert(path.to_owned(), template.clone());
     Ok(template)
-}
-
-/// `option` is the command-line option that chooses the port.
-async fn listen(address: SocketAddr, option: &str) -> Result<TcpListener, Trouble> {
-    TcpListener::bind(address).await.map_err(|error| match error.kind() {
-        std::io::ErrorKind::AddrInUse => {
-            Trouble(format!("{address} is taken by another program; {option} chooses another port"))
-        }
-        _ => Trouble(format!("cannot listen on {address}: {error}")),
-    })
-}
-
-fn address(listener: &TcpListener) -> Result<String, Trouble> {
-    let address = listener.local_addr().map_err(|error| Trouble(error.to_string()))?;
-    Ok(format!("http://{address}"))
 }

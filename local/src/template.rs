@@ -21,6 +21,8 @@ pub struct Template {
     pub ttl_attribute: Option<String>,
     /// Every function with a route.
     pub routes: Vec<TemplateRoute>,
+    /// The headers of an answer to a preflight request, beside the allowed origin, if CORS is on.
+    pub preflight: BTreeMap<String, String>,
     /// Every function's event source on the table's stream.
     pub sources: Vec<EventSource>,
     /// Every function's schedule.
@@ -118,11 +120,12 @@ impl Template {
         let resources = document["Resources"].as_object().ok_or_else(|| Trouble("it has no Resources".into()))?;
         let of_type = |kind: &'static str| resources.iter().filter(move |(_, resource)| resource["Type"] == kind);
         let (_, table) = of_type("AWS::DynamoDB::Table").next().ok_or_else(|| Trouble("it has no table".into()))?;
-        let mut routes = Vec::new();
+        let (mut routes, mut allowed_calls) = (Vec::new(), BTreeMap::new());
         for (id, api) in of_type("AWS::Serverless::Api") {
             routes.extend(api_routes(&api["Properties"]["DefinitionBody"]["paths"]).map_err(|route| {
                 Trouble(format!("{id}: {route} is not integrated with a function of the template"))
             })?);
+            allowed_calls.extend(preflight(&api["Properties"]["Cors"]));
         }
         routes.sort();
         let sources = sources(of_type("AWS::Serverless::Function"))?;
@@ -139,12 +142,28 @@ impl Template {
             table: create_table(properties),
             ttl_attribute: properties["TimeToLiveSpecification"]["AttributeName"].as_str().map(str::to_owned),
             routes,
+            preflight: allowed_calls,
             sources,
             schedules,
             permissions,
             roles,
         })
     }
+}
+
+/// The headers of an answer to a preflight request, if CORS is on: the first branch of each value.
+fn preflight(cors: &Value) -> impl Iterator<Item = (String, String)> {
+    let header = |(property, name): (&str, &str)| {
+        let value = cors[property]["!If"][1].as_str()?;
+        Some((name.to_owned(), value.trim_matches('\'').to_owned()))
+    };
+    [
+        ("AllowHeaders", "access-control-allow-headers"),
+        ("AllowMethods", "access-control-allow-methods"),
+        ("MaxAge", "access-control-max-age"),
+    ]
+    .into_iter()
+    .filter_map(header)
 }
 
 /// A template as JSON. A tag of CloudFormation (`!Ref`, `!Sub` and the like) becomes an object with the tag as its key.

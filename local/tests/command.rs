@@ -66,7 +66,7 @@ async fn the_greeting_has_a_working_request_and_an_interrupt_exits_0() {
     let text = running.greeting.join("\n");
     assert!(text.contains("API       http://127.0.0.1:") && text.contains("DynamoDB  http://127.0.0.1:"), "{text}");
     assert!(text.contains("S3        http://127.0.0.1:") && text.contains("Console   http://127.0.0.1:"), "{text}");
-    assert!(running.greeting.len() <= 8, "{text}");
+    assert!(running.greeting.len() <= 9, "{text}");
     let (status, body) = get(running.url()).await;
     assert_eq!((status, &body["data"]["total"]), (200, &120.into()));
     let page = running.greeting.iter().find_map(|line| line.strip_prefix("Page      ")).unwrap();
@@ -78,6 +78,42 @@ async fn the_greeting_has_a_working_request_and_an_interrupt_exits_0() {
     let line = rest.lines().find(|line| line.starts_with("GET ")).unwrap();
     assert!(line.starts_with("GET /api/v1/user/get_agent_list/ 200 ") && line.contains(" calls, "), "{line}");
     assert!(!rest.contains("in-demo"), "a request's line has its key: {rest}");
+}
+
+#[tokio::test]
+#[cfg(target_os = "linux")]
+async fn every_port_of_the_program_refuses_a_foreign_host_and_origin() {
+    let running = Running::start(&[]);
+    let process = format!("/proc/{}", running.child.id());
+    let handles = std::fs::read_dir(format!("{process}/fd")).unwrap();
+    let sockets: Vec<_> = handles.filter_map(|handle| std::fs::read_link(handle.unwrap().path()).ok()).collect();
+    let table = std::fs::read_to_string(format!("{process}/net/tcp")).unwrap();
+    // The second column is the address, the fourth the state (0A listens), the tenth the socket.
+    let rows: Vec<Vec<&str>> = table.lines().skip(1).map(|row| row.split_whitespace().collect()).collect();
+    let listens = |row: &&Vec<&str>| row[3] == "0A" && sockets.contains(&format!("socket:[{}]", row[9]).into());
+    let port = |row: &Vec<&str>| u16::from_str_radix(row[1].rsplit(':').next().unwrap(), 16).unwrap();
+    let ports: Vec<u16> = rows.iter().filter(listens).map(port).collect();
+    assert_eq!(ports.len(), 4, "{table}");
+    for port in ports {
+        for (name, value) in [("host", "evil.example"), ("origin", "https://evil.example")] {
+            let request = http_client().post(format!("http://127.0.0.1:{port}/")).header(name, value);
+            assert_eq!(request.send().await.unwrap().status(), 403, "{port} {name}");
+        }
+    }
+    running.interrupt();
+}
+
+#[tokio::test]
+async fn the_allowed_origin_is_an_option() {
+    let running = Running::start(&["--cors-allow-origin", "http://localhost:5173"]);
+    let ask = async |origin: &str| {
+        let answer = http_client().get(running.url()).header("origin", origin).send().await.unwrap();
+        (answer.status().as_u16(), answer.headers().get("access-control-allow-origin").cloned())
+    };
+    let allowed = ask("http://localhost:5173").await;
+    assert_eq!((allowed.0, allowed.1.unwrap()), (200, "http://localhost:5173".parse().unwrap()));
+    assert_eq!(ask("http://localhost:5174").await, (403, None));
+    running.interrupt();
 }
 
 #[tokio::test]

@@ -104,21 +104,37 @@ impl HttpConnector for EmbeddedConnector {
     }
 }
 
-/// The database's answer to `action`: only the actions that the service, the demo set and the tests use.
+/// The database's answer to `action`. A user's tools may call actions that the service does not use.
 fn answer(database: &Database, action: &str, body: &[u8]) -> Result<String> {
     match action {
+        "BatchExecuteStatement" => text(&database.batch_execute_statement(request(body)?)?),
         "BatchGetItem" => text(&database.batch_get_item(request(body)?)?),
         "BatchWriteItem" => text(&database.batch_write_item(request(body)?)?),
-        "DeleteTable" => text(&database.delete_table(request(body)?)?),
+        "CreateTable" => text(&database.create_table(request(body)?)?),
         "DeleteItem" => text(&database.delete_item(request(body)?)?),
+        "DeleteTable" => text(&database.delete_table(request(body)?)?),
+        "DescribeStream" => text(&database.describe_stream(request(body)?)?),
+        "DescribeTable" => text(&database.describe_table(request(body)?)?),
+        "DescribeTimeToLive" => text(&database.describe_time_to_live(request(body)?)?),
+        "ExecuteStatement" => text(&database.execute_statement(request(body)?)?),
+        "ExecuteTransaction" => text(&database.execute_transaction(request(body)?)?),
         "GetItem" => text(&database.get_item(request(body)?)?),
+        "GetRecords" => text(&database.get_records(request(body)?)?),
+        "GetShardIterator" => text(&database.get_shard_iterator(request(body)?)?),
+        "ListStreams" => text(&database.list_streams(request(body)?)?),
+        "ListTables" => text(&database.list_tables(request(body)?)?),
+        "ListTagsOfResource" => text(&database.list_tags_of_resource(request(body)?)?),
         "PutItem" => text(&database.put_item(request(body)?)?),
         "Query" => text(&database.query(request(body)?)?),
         "Scan" => text(&database.scan(request(body)?)?),
+        "TagResource" => text(&database.tag_resource(request(body)?)?),
         "TransactGetItems" => text(&database.transact_get_items(request(body)?)?),
         "TransactWriteItems" => text(&database.transact_write_items(request(body)?)?),
+        "UntagResource" => text(&database.untag_resource(request(body)?)?),
         "UpdateItem" => text(&database.update_item(request(body)?)?),
-        other => Err(DynoxideError::ValidationException(format!("{other} is not embedded"))),
+        "UpdateTable" => text(&database.update_table(request(body)?)?),
+        "UpdateTimeToLive" => text(&database.update_time_to_live(request(body)?)?),
+        other => Err(DynoxideError::ValidationException(format!("{other} is no action of the embedded database"))),
     }
 }
 
