@@ -11,9 +11,7 @@ use shared::routes;
 
 use crate::exercises::EXERCISES;
 use crate::support::agents::{STATELESS, request};
-use crate::support::fixture::{
-    ACME, NOW, data, id, kind, portable, root, settings, stack, streaming, valid_call,
-};
+use crate::support::fixture::{ACME, NOW, data, id, kind, portable, root, settings, stack, streaming, valid_call};
 use crate::support::generated::{generated, generating, names_in};
 
 /// The requests whose events are recorded, with the names of the events.

@@ -84,11 +84,11 @@ impl Server {
                 tracing::$level!(
                     request_id = request.request_id,
                     operation = self.route.name,
-                    key_id = by.key().map(|key| key.to_string()),
-                    org_id = by.organisation().map(|organisation| organisation.to_string()),
                     tool,
                     status,
                     cause,
+                    key_id = by.key().map(|key| key.to_string()),
+                    org_id = by.organisation().map(|organisation| organisation.to_string()),
                     milliseconds = started.elapsed().as_secs_f64() * 1000.0,
                     dynamodb_calls = cost.calls,
                     "request"

@@ -29,11 +29,13 @@ fn is_textual(essence: &str) -> bool {
     kind == "text" || name.ends_with("+json") || name.ends_with("+xml") || (kind == "application" && named)
 }
 
-/// Whether `bytes` are text, as browsers tell: <https://mimesniff.spec.whatwg.org/#rules-for-text-or-binary>.
+/// Whether `bytes` are text: by the rule of browsers, <https://mimesniff.spec.whatwg.org/#rules-for-text-or-binary>, or
+/// UTF-8 that begins as nothing else. The last character may be cut.
 fn is_text(bytes: &[u8]) -> bool {
     let has_mark = bytes.starts_with(b"\xfe\xff") || bytes.starts_with(b"\xff\xfe");
     let is_binary = |byte: &u8| matches!(byte, 0..=8 | 0x0b | 0x0e..=0x1a | 0x1c..=0x1f);
-    has_mark || !bytes.iter().any(is_binary)
+    let is_utf8 = std::str::from_utf8(bytes).map_or_else(|error| error.error_len().is_none(), |_| true);
+    has_mark || !bytes.iter().any(is_binary) || (is_utf8 && infer::get(bytes).is_none())
 }
 
 /// What the beginning of a file can tell: one container may hold sound or pictures that move, and most documents of
@@ -94,6 +96,9 @@ mod tests {
             ("text/plain", "Crème".as_bytes(), true),
             ("text/csv", b"Cr\xe8me;1\r\n", true),
             ("text/plain", b"\xff\xfea\0", true),
+            ("text/plain", "\0é".as_bytes(), true),
+            ("text/plain", b"\0\xc3", true),
+            ("text/plain", b"\0\xff", false),
             ("text/plain", PNG, false),
             ("text/html", HTML, true),
             ("text/html", ZIP, false),
