@@ -81,7 +81,7 @@ mod tests {
             ("IMAGE/PNG", PNG, true),
             ("image/jpeg", PNG, true),
             ("image/png", HTML, false),
-            ("image/png", TEXT, false),
+            ("image/png", b"Hello", false),
             ("image/png", b"", false),
             ("video/mp4", PNG, false),
             ("application/pdf", PDF, true),
