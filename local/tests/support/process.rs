@@ -31,7 +31,6 @@ pub fn built(functions: &[&Function]) -> BTreeMap<String, PathBuf> {
     }
     // The variables of this test's cargo would make build scripts and their dependents compile again.
     let of_cargo = |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
-    #[expect(clippy::disallowed_methods, reason = "the harness is no function")]
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(of_cargo)) {
         command.env_remove(name);
     }
