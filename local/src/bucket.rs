@@ -11,7 +11,11 @@ use aws_sdk_dynamodb::config::{Credentials, SharedCredentialsProvider};
 use aws_smithy_runtime_api::client::http::SharedHttpConnector;
 use axum::Router;
 use axum::error_handling::HandleError;
-use axum::http::StatusCode;
+use axum::extract::Request;
+use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
+use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::middleware::{Next, from_fn};
+use axum::response::Response;
 use rustls::RootCertStore;
 use s3s::auth::SimpleAuth;
 use s3s::config::{S3Config, StaticConfigProvider};
@@ -137,7 +141,27 @@ pub fn router(folder: &Folder) -> Result<Router, Trouble> {
     config.presigned_url_max_skew_time_secs = u32::MAX;
     service.set_config(Arc::new(StaticConfigProvider::new(Arc::new(config))));
     let service = HandleError::new(service.build(), |_| async { StatusCode::INTERNAL_SERVER_ERROR });
-    Ok(Router::new().fallback_service(service))
+    Ok(Router::new().fallback_service(service).layer(from_fn(with_own_headers)))
+}
+
+/// The parameters of an address, each with the header of the answer that it sets. The signature covers them.
+const OWN_HEADERS: [(&str, HeaderName); 2] =
+    [("response-content-disposition", CONTENT_DISPOSITION), ("response-content-type", CONTENT_TYPE)];
+
+/// Sets the headers of an answer that its address names, as S3 does: `s3s-fs` leaves them out.
+async fn with_own_headers(request: Request, next: Next) -> Response {
+    let query = request.uri().query().unwrap_or_default().to_owned();
+    let mut response = next.run(request).await;
+    if !response.status().is_success() {
+        return response;
+    }
+    for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+        let header = OWN_HEADERS.into_iter().find(|(parameter, _)| *parameter == name);
+        if let (Some((_, header)), Ok(value)) = (header, HeaderValue::from_str(&value)) {
+            response.headers_mut().insert(header, value);
+        }
+    }
+    response
 }
 
 /// The bucket of files at the endpoint `url`, whose requests go through `connector`.

@@ -21,7 +21,7 @@ use crate::in_progress::{InProgress, Interference, cancelled, conflict, conflict
 use crate::roles::bucket_action;
 
 /// The actions that change nothing.
-const READS: [&str; 6] = ["GetItem", "BatchGetItem", "Query", "HeadObject", "GetObject", "ListObjectsV2"];
+const READS: [&str; 5] = ["GetItem", "BatchGetItem", "Query", "GetObject", "ListObjectsV2"];
 
 /// The fault of one request on its way to the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

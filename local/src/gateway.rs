@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use shared::mcp::Server;
 use shared::request::context::Service;
 use shared::request::event::EventContext;
-use shared::request::http::{HttpRequest, HttpResponse};
+use shared::request::http::{ALWAYS, HttpRequest, HttpResponse};
 use shared::request::pipeline::Handler;
 use shared::routes;
 use shared::runtime::document::{Library, Published};
@@ -463,10 +463,10 @@ fn response(answer: Answer) -> Response {
 
 /// The gateway's own answers, in the form of all failures, as in the template's `GatewayResponses`.
 fn refuse(status: u16, request_id: &str, loc: &[&str], msg: &str, kind: &str) -> Answer {
-    let headers = [("content-type", "application/json"), ("x-request-id", request_id)];
+    let headers = ALWAYS.into_iter().chain([("content-type", "application/json"), ("x-request-id", request_id)]);
     Answer {
         status,
-        headers: headers.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
+        headers: headers.map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
         body: json!({"detail": [{"loc": loc, "msg": msg, "type": kind}]}).to_string(),
         cost: Cost::default(),
     }

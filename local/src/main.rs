@@ -128,6 +128,6 @@ fn introduce(stack: &Stack, demo: Option<&Demo>) {
         println!("{:9} {}", organisation.name, keys.join("  "));
     }
     if let Some(key) = demo.and_then(Demo::full_key) {
-        println!("Try it    curl '{}/api/v1/user/get_agent_list/?api_key={key}&size=2'", stack.url);
+        println!("Try it    curl -H 'Authorization: Bearer {key}' '{}/api/v1/user/get_agent_list/?size=2'", stack.url);
     }
 }

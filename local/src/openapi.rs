@@ -24,7 +24,7 @@ pub const SERVER: &str = "/";
 
 /// The document's description of the API as a whole.
 const ABOUT_THE_API: &str = "Conversational assistants, and what is around them: widgets, contacts, campaigns, data sources, agencies. \
-    Every success is an object with `message`, `meta` and `data`; every failure has the list `detail`, whose entries say where the input is wrong.";
+    Send the API key in the header `Authorization`, as a bearer token. Every success is an object with `message`, `meta` and `data`; every failure has the list `detail`, whose entries say where the input is wrong.";
 
 /// The folder with an event of each kind, as an endpoint received it.
 pub const EVENTS: &str = "local/tests/received";
@@ -78,7 +78,7 @@ pub fn document(root: &Path) -> Value {
         "components": {
             "securitySchemes": {
                 "bearer": {"type": "http", "scheme": "bearer", "description": "An API key in the header `Authorization`."},
-                "api_key": {"type": "apiKey", "in": "query", "name": "api_key", "description": "The same in the query, for callers that can set no header."},
+                "api_key": {"type": "apiKey", "in": "query", "name": "api_key", "description": "The same in the query, for callers that can set no header: addresses get into histories and logs."},
             },
             "headers": {
                 "RequestId": {"description": "Names the request in the log.", "schema": {"type": "string"}},

@@ -178,7 +178,6 @@ pub fn bucket_action(method: &str, uri: &str) -> &'static str {
 /// The S3 action of a request about an object.
 pub fn object_action(method: &str) -> &'static str {
     match method {
-        "HEAD" => "HeadObject",
         "GET" => "GetObject",
         "DELETE" => "DeleteObject",
         _ => "PutObject",
@@ -190,7 +189,7 @@ pub fn object_action(method: &str) -> &'static str {
 fn of_object(action: &str) -> Vec<String> {
     match action {
         "ListObjectsV2" => vec![LIST_BUCKET.to_owned()],
-        "HeadObject" => vec!["s3:GetObject".to_owned(), LIST_BUCKET.to_owned()],
+        "GetObject" => vec!["s3:GetObject".to_owned(), LIST_BUCKET.to_owned()],
         action => vec![format!("s3:{action}")],
     }
 }
@@ -280,8 +279,7 @@ mod tests {
         for (method, wanted) in [
             ("PUT", vec!["s3:PutObject"]),
             ("DELETE", vec!["s3:DeleteObject"]),
-            ("GET", vec!["s3:GetObject"]),
-            ("HEAD", vec!["s3:GetObject", "s3:ListBucket"]),
+            ("GET", vec!["s3:GetObject", "s3:ListBucket"]),
         ] {
             assert_eq!(of_object(bucket_action(method, "http://s3/bucket/key")), wanted, "{method}");
         }

@@ -41,9 +41,23 @@ impl Running {
         Self { child, greeting }
     }
 
+    /// The words in quotes in the `curl` line: the header with the key, and the address.
+    fn request(&self) -> [&str; 2] {
+        let words: Vec<_> = self.greeting.last().unwrap().split('\'').skip(1).step_by(2).collect();
+        words.try_into().unwrap()
+    }
+
     /// The address in the `curl` line.
     fn url(&self) -> &str {
-        self.greeting.last().unwrap().split('\'').nth(1).unwrap()
+        self.request()[1]
+    }
+
+    /// The answer to the request of the `curl` line.
+    async fn get(&self) -> (u16, serde_json::Value) {
+        let [header, url] = self.request();
+        let (name, value) = header.split_once(": ").unwrap();
+        let response = http_client().get(url).header(name, value).send().await.unwrap();
+        (response.status().as_u16(), response.json().await.unwrap())
     }
 
     fn interrupt(mut self) -> (Option<i32>, String) {
@@ -55,11 +69,6 @@ impl Running {
     }
 }
 
-async fn get(url: &str) -> (u16, serde_json::Value) {
-    let response = http_client().get(url).send().await.unwrap();
-    (response.status().as_u16(), response.json().await.unwrap())
-}
-
 #[tokio::test]
 async fn the_greeting_has_a_working_request_and_an_interrupt_exits_0() {
     let running = Running::start(&[]);
@@ -67,7 +76,8 @@ async fn the_greeting_has_a_working_request_and_an_interrupt_exits_0() {
     assert!(text.contains("API       http://127.0.0.1:") && text.contains("DynamoDB  http://127.0.0.1:"), "{text}");
     assert!(text.contains("S3        http://127.0.0.1:") && text.contains("Console   http://127.0.0.1:"), "{text}");
     assert!(running.greeting.len() <= 9, "{text}");
-    let (status, body) = get(running.url()).await;
+    assert!(!running.url().contains("in-demo"), "the key is in the address: {text}");
+    let (status, body) = running.get().await;
     assert_eq!((status, &body["data"]["total"]), (200, &120.into()));
     let page = running.greeting.iter().find_map(|line| line.strip_prefix("Page      ")).unwrap();
     let page = http_client().get(page).send().await.unwrap();
@@ -128,7 +138,7 @@ async fn a_data_file_keeps_the_changes_after_a_restart() {
     assert_eq!(delete_tag(&first).await, 200);
     assert_eq!(first.interrupt().0, Some(0));
     let second = Running::start(&data);
-    assert_eq!(get(second.url()).await.1["data"]["total"], 120);
+    assert_eq!(second.get().await.1["data"]["total"], 120);
     assert_eq!(delete_tag(&second).await, 404, "the demo set came back");
     assert_eq!(second.interrupt().0, Some(0));
 }
@@ -137,8 +147,8 @@ async fn a_data_file_keeps_the_changes_after_a_restart() {
 async fn recorded_events_have_the_form_of_api_gateway() {
     let folder = scratch("recorded");
     let running = Running::start(&["--record", folder.to_str().unwrap()]);
-    get(running.url()).await;
-    get(running.url()).await;
+    running.get().await;
+    running.get().await;
     running.interrupt();
     assert!(folder.join("get-agent-list.2.json").exists());
     let event = std::fs::read_to_string(folder.join("get-agent-list.json")).unwrap();

@@ -72,8 +72,9 @@ fn manifest(package: &str, functions: &[&Function]) -> String {
     }
     manifest += "[lints]\nworkspace = true\n\n[dependencies]\nshared.workspace = true\n";
     if package == "document" {
-        // The dependencies of the page of the API.
-        manifest += "base64.workspace = true\nring.workspace = true\nscalar_api_reference.workspace = true\n";
+        // The dependencies of the page of the API, and of its build script.
+        manifest += "base64.workspace = true\nring.workspace = true\n\n[build-dependencies]\nbase64.workspace = true\n\
+                     flate2.workspace = true\nscalar_api_reference.workspace = true\nsha2.workspace = true\n";
     }
     for Function { name, .. } in functions {
         manifest += &format!("\n[[bin]]\nname = \"{name}\"\npath = \"src/bin/{name}.rs\"\ndoc = false\ntest = false\n");

@@ -10,10 +10,8 @@ use serde_json::{Value, json};
 use shared::routes;
 
 use crate::exercises::EXERCISES;
-use crate::support::agents::message;
-use crate::support::fixture::{
-    ACME, NOW, data, id, kind, portable, post, root, settings, stack, streaming, valid_call,
-};
+use crate::support::agents::{STATELESS, request};
+use crate::support::fixture::{ACME, NOW, data, id, kind, portable, root, settings, stack, streaming, valid_call};
 use crate::support::generated::{generated, generating, names_in};
 
 /// The requests whose events are recorded, with the names of the events.
@@ -26,11 +24,7 @@ fn requests() -> impl Iterator<Item = (String, Call)> {
         let cases = (exercise.recorded)().into_iter().map(move |(case, call)| (format!("{name}.{case}"), call));
         [(name.to_owned(), valid_call(exercise.route, 'a', ACME))].into_iter().chain(cases)
     });
-    let headers = [("mcp-protocol-version", "2026-07-28"), ("mcp-method", "server/discover")];
-    let server = Call {
-        headers: headers.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
-        ..post(routes::MCP.path, ACME, message("server/discover", json!({})).to_string())
-    };
+    let server = request(STATELESS, ACME, "server/discover", json!({}));
     operations.chain(documents).chain([(routes::MCP.name.to_owned(), server)])
 }
 

@@ -1,10 +1,17 @@
 //! Tests of API keys: they are issued, listed, revoked and expire, and a warm function caches them.
 
 use local::Stack;
-use local::http::Answer;
+use local::http::{Answer, Call};
 use serde_json::{Value, json};
+use shared::routes::{CREATE_TAG, READ_OPENAPI, RECEIVE_PAYMENT_EVENT};
+use shared::runtime::lambda::json_lines;
+use shared::runtime::lambda::tracing::level_filters::LevelFilter;
 
-use crate::support::fixture::{ACME, call, everything, failure, json, stack, stack_with_clock};
+use crate::support::agents::{STATELESS, request};
+use crate::support::fixture::{
+    ACME, ACME_READ_ONLY, call, everything, failure, json, stack, stack_with_clock, valid_call,
+};
+use crate::support::log::{Log, listening};
 use crate::support::records::ACME_ORG;
 
 async fn invoke(stack: &Stack, function: &str, payload: &Value) -> Answer {
@@ -149,4 +156,49 @@ async fn the_key_tasks_name_each_invalid_field() {
         assert_eq!(json(&answer)["errorMessage"], wanted, "{function} {payload}");
     }
     assert_eq!(everything(&stack).await, before);
+}
+
+/// The id of the key and the organisation in the line `request` about `call`.
+async fn logged(stack: &Stack, call: &Call) -> (Value, Value) {
+    let log = Log::default();
+    let guard = listening(|| json_lines(LevelFilter::INFO, log.clone()));
+    stack.answer(call).await;
+    drop(guard);
+    let lines: Vec<Value> = log.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let lines: Vec<_> = lines.iter().filter(|line| line["fields"]["message"] == "request").collect();
+    let [line] = lines[..] else { panic!("{lines:?}") };
+    (line["fields"]["key_id"].clone(), line["fields"]["org_id"].clone())
+}
+
+#[tokio::test]
+async fn the_line_of_a_request_names_key_id_and_organisation() {
+    let stack = stack().await;
+    let listed = json(&invoke(&stack, "list-api-keys", &json!({"org_id": ACME_ORG})).await);
+    let of = |name: &str| {
+        let key = listed.as_array().unwrap().iter().find(|key| key["name"] == name).unwrap();
+        (key["id"].clone(), json!(ACME_ORG))
+    };
+    let (full, reading) = (of("Demo"), of("Demo (read only)"));
+    let (nobody, agency) = ((Value::Null, Value::Null), (Value::Null, json!(ACME_ORG)));
+    let both = Call {
+        headers: [("authorization".to_owned(), format!("Bearer {ACME}"))].into(),
+        ..call("GET", "/api/v1/tag/list", ACME_READ_ONLY)
+    };
+    let signed = valid_call(&RECEIVE_PAYMENT_EVENT, 'a', "");
+    for (call, wanted) in [
+        (call("GET", "/api/v1/tag/list", ACME), &full),
+        (call("GET", "/api/v1/tag/x", ACME), &full),
+        (valid_call(&CREATE_TAG, 'a', ACME_READ_ONLY), &reading),
+        (request(STATELESS, ACME, "server/discover", json!({})), &full),
+        (request(STATELESS, ACME, "nothing", json!({})), &full),
+        (signed.clone(), &agency),
+        (Call { body: b"{}".into(), ..signed }, &nobody),
+        (call("GET", "/api/v1/tag/list", ""), &nobody),
+        (call("GET", "/api/v1/tag/list", "in-bad"), &nobody),
+        (both, &nobody),
+        (request(STATELESS, "in-bad", "server/discover", json!({})), &nobody),
+        (call("GET", READ_OPENAPI.path, ACME), &nobody),
+    ] {
+        assert_eq!(logged(&stack, &call).await, *wanted, "{} {}", call.method, call.path);
+    }
 }

@@ -8,8 +8,10 @@ use shared::request::api_key::ApiKey;
 use shared::request::route::{Access, Route};
 use shared::routes::{self, MCP};
 
+use crate::support::agents::{STATELESS, request};
 use crate::support::fixture::{
-    ACME, ACME_READ_ONLY, call, demo_id, failure, fields, json, not_null, path, settings, stack, valid_body, valid_call,
+    ACME, ACME_READ_ONLY, GLOBEX, call, demo_id, failure, fields, json, not_null, path, settings, stack, valid_body,
+    valid_call,
 };
 
 fn takes_body(route: &Route) -> bool {
@@ -99,15 +101,58 @@ async fn a_bad_key_is_refused_before_any_other_check() {
 }
 
 #[tokio::test]
-async fn the_key_in_the_query_takes_precedence_unless_empty() {
+async fn two_different_keys_in_one_request_are_refused() {
     let stack = stack().await;
-    let headers = [("authorization".to_owned(), format!("Bearer {ACME}"))];
-    let both = Call { headers: headers.into(), ..call("GET", "/api/v1/user/get_agent_list/", "in-bad") };
-    assert_eq!(stack.answer(&both).await.status, 401);
-    let last = Call { query: format!("api_key=in-bad&api_key={ACME}"), ..both.clone() };
-    assert_eq!(stack.answer(&last).await.status, 200);
-    let empty = Call { query: "api_key=".into(), ..both };
-    assert_eq!(stack.answer(&empty).await.status, 200, "an empty parameter is no key");
+    let with = |header: &str, query: &str| Call {
+        query: query.to_owned(),
+        headers: [("authorization".to_owned(), header.to_owned())].into(),
+        ..call("GET", "/api/v1/user/get_agent_list/", "")
+    };
+    let own = format!("Bearer {ACME}");
+    let refused = (401, vec![r#"["query","api_key"] different_api_keys"#.to_owned()]);
+    for other in ["in-bad", ACME_READ_ONLY, GLOBEX] {
+        for both in
+            [with(&own, &format!("api_key={other}")), with(&format!("Bearer {other}"), &format!("api_key={ACME}"))]
+        {
+            let answer = stack.answer(&both).await;
+            assert_eq!(
+                (failure(&answer), answer.headers["www-authenticate"].as_str()),
+                (refused.clone(), "Bearer"),
+                "{other}"
+            );
+        }
+    }
+    // The same key twice is one key. An empty parameter, an empty token and another scheme are none.
+    for (header, query) in [
+        (own.as_str(), format!("api_key={ACME}")),
+        (own.as_str(), "api_key=".to_owned()),
+        (own.as_str(), format!("api_key=in-bad&api_key={ACME}")),
+        ("Bearer ", format!("api_key={ACME}")),
+        ("Basic YTpi", format!("api_key={ACME}")),
+    ] {
+        assert_eq!(stack.answer(&with(header, &query)).await.status, 200, "{header} {query}");
+    }
+}
+
+#[tokio::test]
+async fn every_answer_has_the_headers_of_security() {
+    let stack = stack().await;
+    let (keyed, documents) = (routes::ALL.iter(), routes::DOCUMENTS);
+    let good = keyed.clone().map(|route| valid_call(route, 'a', ACME));
+    let refused = keyed.map(|route| valid_call(route, 'a', "in-bad"));
+    let signed = routes::SIGNED.iter().map(|route| valid_call(route, 'a', ""));
+    let forged = signed.clone().map(|call| Call { body: b"{}".into(), ..call });
+    let tools = [request(STATELESS, ACME, "server/discover", json!({})), request(STATELESS, "", "ping", json!({}))];
+    let unknown = [call("GET", "/api/v1/nothing", ACME)];
+    let private = good.chain(refused).chain(signed).chain(forged).chain(tools).chain(unknown);
+    let public = documents.iter().map(|route| call(route.method, route.path, ""));
+    for (kept, call) in private.map(|call| ("no-store", call)).chain(public.map(|call| ("public, max-age=300", call))) {
+        let answer = stack.answer(&call).await;
+        let seen = |name: &str| answer.headers.get(name).map(String::as_str);
+        assert_eq!(seen("cache-control"), Some(kept), "{} {}", call.method, call.path);
+        assert_eq!(seen("strict-transport-security"), Some("max-age=31536000"), "{} {}", call.method, call.path);
+        assert_eq!(seen("x-content-type-options"), Some("nosniff"), "{} {}", call.method, call.path);
+    }
 }
 
 #[tokio::test]

@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 
 use crate::support::agents::{STATELESS, request, sent};
 use crate::support::fixture::{
-    ACME, ACME_READ_ONLY, GLOBEX, call, data, demo_id, id, json, kind, portable, stack, valid_call,
+    ACME, ACME_READ_ONLY, GLOBEX, call, data, demo_id, failure, id, json, kind, portable, stack, valid_call,
 };
 use crate::support::generated::{generated_between, read};
 use crate::support::log::Log;
@@ -192,10 +192,23 @@ async fn a_bad_key_gets_the_refusal_of_the_api() {
             let request = request(STATELESS, key, method, params);
             assert_eq!(refused(&stack.answer(&request).await), wanted, "{method} {key}");
         }
-        let mut none = sent(&[], "{");
-        none.query = format!("api_key={key}");
-        assert_eq!(refused(&stack.answer(&none).await), wanted, "{key}");
     }
+}
+
+#[tokio::test]
+async fn a_key_in_the_query_is_refused() {
+    let stack = stack().await;
+    let in_header = request(STATELESS, ACME, "server/discover", json!({}));
+    let mut without = in_header.clone();
+    without.headers.remove("authorization");
+    for call in [in_header.clone(), without] {
+        for key in [ACME, "in-bad"] {
+            let answer = stack.answer(&Call { query: format!("api_key={key}"), ..call.clone() }).await;
+            assert_eq!(failure(&answer), (401, vec![r#"["query","api_key"] api_key_in_query"#.to_owned()]), "{key}");
+            assert_eq!(answer.headers["www-authenticate"], "Bearer");
+        }
+    }
+    assert_eq!(stack.answer(&Call { query: "api_key=".into(), ..in_header }).await.status, 200);
 }
 
 #[tokio::test]

@@ -34,6 +34,7 @@ mod journey;
 mod keys;
 mod limits;
 mod lists;
+mod log_levels;
 mod matrix;
 mod mcp;
 mod openapi;
@@ -74,6 +75,7 @@ mod support {
     pub mod log;
     pub mod owners;
     pub mod permits;
+    pub mod process;
     pub mod records;
     pub mod sender;
     pub mod sending;

@@ -4,6 +4,7 @@
 //! sends the request or gives the address to a caller: `signature` makes the address without a call.
 //! `docs/adr/0019-files-are-in-a-bucket.md` gives the reasons.
 
+mod attachment;
 pub mod kept;
 mod signature;
 
@@ -16,11 +17,14 @@ use aws_sdk_dynamodb::config::{ProvideCredentials as _, SharedCredentialsProvide
 use aws_smithy_runtime_api::client::http::{HttpConnector as _, SharedHttpConnector};
 use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
 use aws_smithy_types::body::SdkBody;
+use aws_smithy_types::byte_stream::ByteStream;
 use aws_types::service_config::ServiceConfigKey;
+use percent_encoding::utf8_percent_encode;
 use uuid::Uuid;
 
-use crate::bucket::signature::Scope;
+pub use crate::bucket::attachment::attachment;
 pub use crate::bucket::signature::SignedUrl;
+use crate::bucket::signature::{ENCODED, Scope};
 use crate::values::cause::chain;
 use crate::values::tenant::Tenant;
 use crate::values::time::{Clock, Timestamp};
@@ -33,6 +37,9 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// The header that makes S3 refuse a request if the key has an object already.
 const ONCE: (&str, &str) = ("if-none-match", "*");
+
+/// The header that asks for the beginning of an object only.
+const BEGINNING: (&str, &str) = ("range", "bytes=0-4095");
 
 /// Why the bucket did not execute a request.
 #[derive(Debug, thiserror::Error)]
@@ -68,6 +75,15 @@ crate::object! {
         /// Until when the request may begin.
         pub expires_at: Timestamp,
     }
+}
+
+/// The beginning of an object.
+#[derive(Debug)]
+pub struct Beginning {
+    /// The type with which it was uploaded.
+    pub content_type: String,
+    /// Its first bytes, at most 4 KiB.
+    pub bytes: Vec<u8>,
 }
 
 /// The bucket. Clones share the connections.
@@ -122,25 +138,37 @@ impl Bucket {
         })
     }
 
-    /// The address from which an object can be downloaded, within a quarter of an hour after `now`.
+    /// The address from which an object can be downloaded, within a quarter of an hour after `now`. S3 answers it with
+    /// `headers`: each replaces the one of the object.
     ///
     /// # Errors
     /// [`BucketError::Broken`] where there are no credentials.
-    pub async fn download(&self, key: &ObjectKey, now: Timestamp) -> Result<SignedUrl, BucketError> {
-        self.signed("GET", &key.0, &[], now).await
+    pub async fn download(
+        &self,
+        key: &ObjectKey,
+        headers: &[(&str, &str)],
+        now: Timestamp,
+    ) -> Result<SignedUrl, BucketError> {
+        let header = |(name, value): &(&str, &str)| format!("response-{name}={}", utf8_percent_encode(value, ENCODED));
+        let headers: Vec<_> = headers.iter().map(header).collect();
+        self.signed("GET", &format!("{}?{}", key.0, headers.join("&")), &[], now).await
     }
 
-    /// Whether the key has an object that is not empty.
+    /// The beginning of an object; `None` if the key has none, or an empty one.
     ///
     /// # Errors
     /// [`BucketError::Unavailable`] where S3 does not answer.
-    pub async fn has(&self, key: &ObjectKey) -> Result<bool, BucketError> {
-        let response = self.send("HEAD", &key.0, &[], Vec::new()).await?;
+    pub async fn beginning(&self, key: &ObjectKey) -> Result<Option<Beginning>, BucketError> {
+        let mut response = self.send("GET", &key.0, &[BEGINNING], Vec::new()).await?;
         match response.status().as_u16() {
-            200 => Ok(response.headers().get("content-length") != Some("0")),
-            404 => Ok(false),
-            other => Err(unexpected("HEAD", other)),
+            206 => {}
+            // 416: an empty object has no first byte.
+            404 | 416 => return Ok(None),
+            other => return Err(unexpected("GET", other)),
         }
+        let content_type = response.headers().get("content-type").unwrap_or_default().to_owned();
+        let bytes = self.body(&mut response).await?;
+        Ok(Some(Beginning { content_type, bytes }))
     }
 
     /// Puts an object, unless there is one. An existing object stays: an earlier attempt of the same request has put
@@ -213,6 +241,15 @@ impl Bucket {
         Err(BucketError::Unavailable(format!("bucket: {method}: {failure}")))
     }
 
+    /// The body of the answer to a GET.
+    async fn body(&self, response: &mut HttpResponse) -> Result<Vec<u8>, BucketError> {
+        let body = std::mem::replace(response.body_mut(), SdkBody::taken());
+        let failed = |failure: String| BucketError::Unavailable(format!("bucket: GET: {failure}"));
+        let body = tokio::time::timeout(self.attempt, ByteStream::new(body).collect()).await;
+        let body = body.map_err(|_| failed("did not come to its end in time".to_owned()))?;
+        Ok(body.map_err(|error| failed(chain(&error)))?.to_vec())
+    }
+
     async fn signed(
         &self,
         method: &str,
@@ -282,7 +319,8 @@ mod tests {
         let tenant = Tenant::operator(crate::values::id::OrgId(Uuid::nil()));
         let key = ObjectKey::of(&tenant, Uuid::max());
         assert_eq!(key.0, "00000000-0000-0000-0000-000000000000/ffffffff-ffff-ffff-ffff-ffffffffffff");
-        let refused = bucket(SdkConfig::builder()).download(&key, Timestamp::from_unix_millis(0)).await.unwrap_err();
+        let refused =
+            bucket(SdkConfig::builder()).download(&key, &[], Timestamp::from_unix_millis(0)).await.unwrap_err();
         assert_eq!(refused.to_string(), "bucket: no credentials");
     }
 }

@@ -21,7 +21,8 @@ use crate::mcp::call::{Arguments, ToolOutcome};
 use crate::mcp::message::{Revision, RpcError, RpcMessage, VERSIONS, member, server_info};
 use crate::mcp::tools::Tool;
 use crate::request::api_key::Role;
-use crate::request::authentication::{authenticate, sent_key};
+use crate::request::authentication::{authenticate, header_key};
+use crate::request::caller::Identified;
 use crate::request::context::Service;
 use crate::request::error::{Error, Result};
 use crate::request::http::{HttpRequest, HttpResponse};
@@ -74,8 +75,8 @@ impl Server {
 
     /// Answers `request` and logs one line about it. It never fails.
     pub async fn answer(&self, service: &Service, request: &HttpRequest) -> HttpResponse {
-        let (started, meter) = (Instant::now(), Meter::default());
-        let answered = caught(self.attempt(service, request, &meter)).await;
+        let (started, meter, by) = (Instant::now(), Meter::default(), Identified::default());
+        let answered = caught(self.attempt(service, request, &meter, &by)).await;
         let (tool, answer) = answered.unwrap_or_else(|error| (None, Response::from(error)));
         let (status, cause, cost) = (answer.status, answer.cause.clone(), meter.cost());
         macro_rules! line {
@@ -86,6 +87,8 @@ impl Server {
                     tool,
                     status,
                     cause,
+                    key_id = by.key().map(|key| key.to_string()),
+                    org_id = by.organisation().map(|organisation| organisation.to_string()),
                     milliseconds = started.elapsed().as_secs_f64() * 1000.0,
                     dynamodb_calls = cost.calls,
                     "request"
@@ -106,6 +109,7 @@ impl Server {
         service: &Service,
         request: &HttpRequest,
         meter: &Meter,
+        by: &Identified,
     ) -> Result<(Option<&'static str>, Response)> {
         if request.method != "POST" {
             return Err(Error::MethodNotAllowed);
@@ -116,8 +120,9 @@ impl Server {
             return Err(Error::Forbidden(Location::header("origin"), "Pages of this origin may not call the API"));
         }
         let (store, now) = (service.store.metered(meter.clone()), service.clock.now());
-        let caller = authenticate(service, &store, request, now).await?;
-        let key = sent_key(request).unwrap_or_default();
+        let key = header_key(request)?;
+        let caller = authenticate(service, &store, key, now).await?;
+        by.a_key(&caller);
         let mut exchange =
             Exchange { role: caller.role, key, base_url, document: self.document, tool: None, was_sent: false };
         let answer = self.answered(request, &mut exchange).await;

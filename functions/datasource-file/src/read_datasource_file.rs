@@ -12,9 +12,6 @@ impl Operation for ReadDatasourceFile {
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
         let file = cx.table.get::<DatasourceFile>(request.path).await.on_missing("datasourcefile_id")?;
-        let (bucket, key) = (&cx.service.bucket, file.object(&cx.tenant));
-        let uploaded = bucket.has(&key).await?;
-        let download_url = if uploaded { Some(bucket.download(&key, cx.now()).await?) } else { None };
-        Ok(Retrieved(FileToDownload { file, uploaded, download_url }))
+        Ok(Retrieved(FileToDownload::find(file, &cx.service.bucket, &cx.tenant, cx.now()).await?))
     }
 }

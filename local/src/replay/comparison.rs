@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
+use shared::request::http::ALWAYS;
 use shared::values::time::Timestamp;
 
 use crate::http::Answer;
 use crate::replay::fresh::Placeholders;
 
-/// The headers that must be the same.
+/// The headers that must be the same, in addition to those of every answer.
 const HEADERS: [&str; 3] = ["content-type", "retry-after", "www-authenticate"];
 /// The header that must be present: its value differs in each answer.
 const REQUEST_ID: &str = "x-request-id";
@@ -30,11 +31,16 @@ pub struct Seen {
     body: Value,
 }
 
+/// The names of the headers that must be the same.
+fn compared() -> impl Iterator<Item = &'static str> {
+    ALWAYS.iter().map(|(name, _)| *name).chain(HEADERS)
+}
+
 impl Seen {
     /// The parts of an answer at `now` of the service whose callers know it as `own_address`.
     pub fn of(answer: &Answer, own_address: &str, now: Timestamp, pages: Pages) -> Self {
-        let header = |name: &&'static str| Some((*name, answer.headers.get(*name)?.clone()));
-        let mut headers: BTreeMap<_, _> = HEADERS.iter().filter_map(header).collect();
+        let header = |name: &'static str| Some((name, answer.headers.get(name)?.clone()));
+        let mut headers: BTreeMap<_, _> = compared().filter_map(header).collect();
         if answer.headers.contains_key(REQUEST_ID) {
             headers.insert(REQUEST_ID, "<any>".to_owned());
         }
@@ -65,7 +71,7 @@ pub fn difference(got: &Seen, wanted: &Seen) -> Option<String> {
     if (got.status, &got.body) != (wanted.status, &wanted.body) {
         return Some(format!("answered {} {}\nwanted   {} {}", got.status, got.body, wanted.status, wanted.body));
     }
-    let names = HEADERS.into_iter().chain([REQUEST_ID]);
+    let names = compared().chain([REQUEST_ID]);
     let shown = |seen: &Seen, name: &str| seen.headers.get(name).cloned().unwrap_or_else(|| "none".to_owned());
     let differ = names.filter(|name| got.headers.get(name) != wanted.headers.get(name));
     let lines: Vec<_> = differ

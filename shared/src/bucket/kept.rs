@@ -1,12 +1,9 @@
 //! Objects that Lambda stores in a bucket: they belong to no organisation, and are listed, read, replaced and removed.
 
-use aws_smithy_types::body::SdkBody;
-use aws_smithy_types::byte_stream::ByteStream;
 use percent_encoding::{AsciiSet, utf8_percent_encode};
 
 use crate::bucket::signature::ENCODED;
 use crate::bucket::{Bucket, BucketError, unexpected};
-use crate::values::cause::chain;
 
 /// Days after which a rule of the bucket removes an object.
 pub const KEPT_DAYS: i64 = 30;
@@ -44,7 +41,7 @@ impl KeptObjects {
         let mut objects: Vec<KeptObject> = Vec::new();
         for _ in 0..PAGES {
             let after = objects.last().map(|last| format!("&start-after={}", utf8_percent_encode(&last.key, ENCODED)));
-            let (status, page) = self.answer("GET", &format!("?list-type=2{}", after.unwrap_or_default())).await?;
+            let (status, page) = self.answer(&format!("?list-type=2{}", after.unwrap_or_default())).await?;
             if status != 200 {
                 return Err(unexpected("a list", status));
             }
@@ -63,7 +60,7 @@ impl KeptObjects {
     /// # Errors
     /// [`BucketError::Unavailable`] where S3 does not answer.
     pub async fn read(&self, key: &str) -> Result<Option<Vec<u8>>, BucketError> {
-        match self.answer("GET", &place_of(key)).await? {
+        match self.answer(&place_of(key)).await? {
             (200, bytes) => Ok(Some(bytes)),
             (404, _) => Ok(None),
             (other, _) => Err(unexpected("GET", other)),
@@ -90,14 +87,11 @@ impl KeptObjects {
         self.0.remove_at(&place_of(key)).await
     }
 
-    /// Status and body of the answer to a request without a body.
-    async fn answer(&self, method: &str, place: &str) -> Result<(u16, Vec<u8>), BucketError> {
-        let mut response = self.0.send(method, place, &[], Vec::new()).await?;
-        let body = std::mem::replace(response.body_mut(), SdkBody::taken());
-        let failed = |failure: String| BucketError::Unavailable(format!("bucket: {method}: {failure}"));
-        let body = tokio::time::timeout(self.0.attempt, ByteStream::new(body).collect()).await;
-        let body = body.map_err(|_| failed("did not come to its end in time".to_owned()))?;
-        Ok((response.status().as_u16(), body.map_err(|error| failed(chain(&error)))?.to_vec()))
+    /// Status and body of the answer to a GET.
+    async fn answer(&self, place: &str) -> Result<(u16, Vec<u8>), BucketError> {
+        let mut response = self.0.send("GET", place, &[], Vec::new()).await?;
+        let body = self.0.body(&mut response).await?;
+        Ok((response.status().as_u16(), body))
     }
 }
 

@@ -1,5 +1,6 @@
 //! Data sources, their files, and their links to assistants.
 
+mod content;
 pub mod files;
 
 use crate::records::assistant::Assistant;

@@ -50,13 +50,13 @@ impl KeyCache {
     }
 }
 
-/// The caller of `request`, by the key in its query, or otherwise by its bearer token.
+/// The caller who has sent the key `sent`.
 ///
 /// # Errors
-/// [`Error::MissingKey`], [`Error::InvalidKey`], or an error of the table.
-pub async fn authenticate(service: &Service, store: &Store, request: &HttpRequest, now: Timestamp) -> Result<Caller> {
+/// [`Error::InvalidKey`], or an error of the table.
+pub async fn authenticate(service: &Service, store: &Store, sent: &str, now: Timestamp) -> Result<Caller> {
     let keys = &service.keys;
-    let key = ApiKey::parse(sent_key(request).ok_or(Error::MissingKey)?).ok_or(Error::InvalidKey)?;
+    let key = ApiKey::parse(sent).ok_or(Error::InvalidKey)?;
     let hash = key.hash();
     let record = if let Some(remembered) = keys.get(&hash, now) {
         remembered.record
@@ -71,14 +71,34 @@ pub async fn authenticate(service: &Service, store: &Store, request: &HttpReques
     Ok(Caller { tenant: Tenant::of_key(record.org_id), role: record.role, key: record.id, limits })
 }
 
-/// The key in `request`, valid or invalid.
-pub fn sent_key(request: &HttpRequest) -> Option<&str> {
-    let sent = request.query("api_key").filter(|key| !key.is_empty());
-    // An empty parameter is no key, so that a bearer token next to it counts.
-    sent.or_else(|| bearer(request)).filter(|key| !key.is_empty())
+/// The key in `request`, valid or invalid: in its header or in its query. If both have one, it must be the same.
+///
+/// # Errors
+/// [`Error::MissingKey`], or [`Error::DifferentKeys`].
+pub fn sent_key(request: &HttpRequest) -> Result<&str> {
+    match (bearer(request), in_query(request)) {
+        (Some(header), Some(query)) if header != query => Err(Error::DifferentKeys),
+        (header, query) => header.or(query).ok_or(Error::MissingKey),
+    }
+}
+
+/// The key in the header of `request`, valid or invalid, for an endpoint that takes no key in the query.
+///
+/// # Errors
+/// [`Error::KeyInQuery`], or [`Error::MissingKey`].
+pub fn header_key(request: &HttpRequest) -> Result<&str> {
+    if in_query(request).is_some() {
+        return Err(Error::KeyInQuery);
+    }
+    bearer(request).ok_or(Error::MissingKey)
+}
+
+/// An empty parameter is no key.
+fn in_query(request: &HttpRequest) -> Option<&str> {
+    request.query("api_key").filter(|key| !key.is_empty())
 }
 
 fn bearer(request: &HttpRequest) -> Option<&str> {
     let (scheme, token) = request.authorization.as_deref()?.split_once(' ')?;
-    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim()).filter(|token| !token.is_empty())
 }

@@ -25,6 +25,12 @@ pub enum Error {
     /// No key, or an empty one.
     #[error("no API key")]
     MissingKey,
+    /// The query and the header have different keys.
+    #[error("different API keys")]
+    DifferentKeys,
+    /// The key is in the query, at an endpoint that takes keys in the header only.
+    #[error("API key in the query")]
+    KeyInQuery,
     /// A malformed, unknown, expired or revoked key. The answer does not say which.
     #[error("invalid API key")]
     InvalidKey,
@@ -94,7 +100,11 @@ impl Error {
     /// The HTTP status of this failure.
     pub const fn status(&self) -> u16 {
         match self {
-            Self::MissingKey | Self::InvalidKey | Self::InvalidSignature(_) => 401,
+            Self::MissingKey
+            | Self::DifferentKeys
+            | Self::KeyInQuery
+            | Self::InvalidKey
+            | Self::InvalidSignature(_) => 401,
             Self::Forbidden(..) => 403,
             Self::NotFound(_) => 404,
             Self::MethodNotAllowed => 405,
@@ -111,7 +121,9 @@ impl Error {
     /// The headers of this failure.
     pub fn headers(&self) -> Vec<(&'static str, String)> {
         match self {
-            Self::MissingKey | Self::InvalidKey => vec![("www-authenticate", "Bearer".to_owned())],
+            Self::MissingKey | Self::DifferentKeys | Self::KeyInQuery | Self::InvalidKey => {
+                vec![("www-authenticate", "Bearer".to_owned())]
+            }
             Self::InvalidSignature(_) => vec![("www-authenticate", "Signature".to_owned())],
             Self::MethodNotAllowed => vec![("allow", "POST".to_owned())],
             Self::Unavailable(_) | Self::IdempotencyKeyInUse => vec![("retry-after", "1".to_owned())],
@@ -132,6 +144,13 @@ impl Error {
         let issue = match self {
             Self::Invalid(detail) => return Detail { detail },
             Self::MissingKey => key().issue("missing", "Field required"),
+            Self::DifferentKeys => key().issue(
+                "different_api_keys",
+                "The query and the header Authorization have different API keys: send one, in the header",
+            ),
+            Self::KeyInQuery => {
+                key().issue("api_key_in_query", "Send the API key in the header Authorization, as a bearer token")
+            }
             Self::InvalidKey => key().issue("invalid_api_key", "Invalid API key"),
             Self::InvalidSignature(header) => Location::header(header).issue("invalid_signature", "Invalid signature"),
             Self::Forbidden(at, message) => at.issue("forbidden", message),

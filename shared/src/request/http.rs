@@ -9,6 +9,16 @@ use serde::Serialize;
 
 use crate::table::meter::Cost;
 
+/// The headers of every answer. A document replaces the last one, because copies of it may be kept.
+///
+/// For a year a browser calls the host by TLS only. `includeSubDomains` is left out: a domain of the operator's own may
+/// have subdomains that this service knows nothing about.
+pub const ALWAYS: [(&str, &str); 3] = [
+    ("strict-transport-security", "max-age=31536000"),
+    ("x-content-type-options", "nosniff"),
+    ("cache-control", "no-store"),
+];
+
 /// The parts of an HTTP request that an operation may read.
 #[derive(Default)]
 pub struct HttpRequest {
@@ -49,6 +59,20 @@ pub struct HttpResponse {
     /// What the answer cost in the database; it is not sent.
     #[serde(skip)]
     pub cost: Cost,
+}
+
+impl HttpResponse {
+    /// The response with the headers [`ALWAYS`] and `headers`.
+    pub fn new(
+        status_code: u16,
+        headers: impl IntoIterator<Item = (&'static str, String)>,
+        body: String,
+        cost: Cost,
+    ) -> Self {
+        let always = ALWAYS.map(|(name, value)| (name, value.to_owned()));
+        let headers = always.into_iter().chain(headers).collect();
+        Self { status_code, headers, body, is_base64_encoded: false, cost }
+    }
 }
 
 // The query and a header contain the key, and the body may contain other secrets.

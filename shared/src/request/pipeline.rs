@@ -4,7 +4,6 @@
 //! behind one function pointer, so that everything else is compiled only once for all operations.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::time::Instant;
 
 use percent_encoding::percent_decode_str;
@@ -12,8 +11,8 @@ use serde_json::Value;
 
 use crate::input::{Input, Issue, Issues, Location, Source, settle, words};
 use crate::request::api_key::Role;
-use crate::request::authentication::authenticate;
-use crate::request::caller::Caller;
+use crate::request::authentication::{authenticate, sent_key};
+use crate::request::caller::{Caller, Identified};
 use crate::request::context::{Context, Service};
 use crate::request::error::{Error, Result};
 use crate::request::http::{HttpRequest, HttpResponse};
@@ -128,15 +127,16 @@ impl Handler {
 
     /// The same for an operation whose requests are signed.
     pub const fn signed<O: SignedOperation>(route: &'static Route) -> Self {
-        let receive: Receive = |route, service, store, request| Box::pin(receive::<O>(route, service, store, request));
+        let receive: Receive =
+            |route, service, store, request, by| Box::pin(receive::<O>(route, service, store, request, by));
         Self { route, kind: RequestKind::Signed(receive) }
     }
 
     /// Answers `request` and logs one line about it. It never fails.
     pub async fn answer(&self, service: &Service, request: &HttpRequest) -> HttpResponse {
-        let (started, meter) = (Instant::now(), Meter::default());
+        let (started, meter, by) = (Instant::now(), Meter::default(), Identified::default());
         // A panic is a defect, but the caller still gets a body in the usual form.
-        let answer = caught(self.attempt(service, request, &meter)).await.unwrap_or_else(Response::from);
+        let answer = caught(self.attempt(service, request, &meter, &by)).await.unwrap_or_else(Response::from);
         let (status, cause, cost) = (answer.status, answer.cause.clone(), meter.cost());
         let response = response(service, answer, &request.request_id, cost);
         macro_rules! line {
@@ -146,6 +146,8 @@ impl Handler {
                     operation = self.route.name,
                     status,
                     cause,
+                    key_id = by.key().map(|key| key.to_string()),
+                    org_id = by.organisation().map(|organisation| organisation.to_string()),
                     milliseconds = started.elapsed().as_secs_f64() * 1000.0,
                     dynamodb_calls = cost.calls,
                     dynamodb_depth = cost.depth,
@@ -181,15 +183,22 @@ impl Handler {
         }
     }
 
-    async fn attempt(&self, service: &Service, request: &HttpRequest, meter: &Meter) -> Result<Response> {
+    async fn attempt(
+        &self,
+        service: &Service,
+        request: &HttpRequest,
+        meter: &Meter,
+        by: &Identified,
+    ) -> Result<Response> {
         let (store, now) = (service.store.metered(meter.clone()), service.clock.now());
         let prepare = match self.kind {
             RequestKind::Keyed(prepare) => prepare,
             RequestKind::Signed(receive) => {
-                return Ok(receive(self.route, service, store, request).await?.with(self.route.success));
+                return Ok(receive(self.route, service, store, request, by).await?.with(self.route.success));
             }
         };
-        let caller = authenticate(service, &store, request, now).await?;
+        let caller = authenticate(service, &store, sent_key(request)?, now).await?;
+        by.a_key(&caller);
         service.limiter.admit(&store, &caller, now).await?;
         Ok(self.execute(prepare, service, request, store, caller).await?.limited(caller.limits))
     }
@@ -267,11 +276,9 @@ pub(super) fn base_url(service: &Service, request: &HttpRequest) -> String {
 
 /// `answer` in the form that the gateway expects.
 pub(crate) fn response(service: &Service, answer: Response, request_id: &str, cost: Cost) -> HttpResponse {
-    let mut headers =
-        BTreeMap::from([("content-type", "application/json".to_owned()), ("x-request-id", request_id.to_owned())]);
-    headers.extend(service.config.cors_headers());
-    headers.extend(answer.headers);
-    HttpResponse { status_code: answer.status, headers, body: answer.body, is_base64_encoded: false, cost }
+    let own = [("content-type", "application/json".to_owned()), ("x-request-id", request_id.to_owned())];
+    let headers = own.into_iter().chain(service.config.cors_headers()).chain(answer.headers);
+    HttpResponse::new(answer.status, headers, answer.body, cost)
 }
 
 /// Reads path, query and body, and reports all issues in one answer; issues of the headers come before issues of the

@@ -4,6 +4,7 @@ use std::pin::Pin;
 
 use crate::input::schema::Value;
 use crate::input::{Input, Issues, Location, Source};
+use crate::request::caller::Identified;
 use crate::request::context::{Context, Service};
 use crate::request::error::{Error, Result};
 use crate::request::http::HttpRequest;
@@ -61,6 +62,7 @@ pub(super) type Receive = for<'a> fn(
     &'a Service,
     Store,
     &'a HttpRequest,
+    &'a Identified,
 ) -> Pin<Box<dyn Future<Output = Result<Success>> + Send + 'a>>;
 
 /// Answers a signed request.
@@ -69,6 +71,7 @@ pub(super) async fn receive<O: SignedOperation>(
     service: &Service,
     store: Store,
     request: &HttpRequest,
+    by: &Identified,
 ) -> Result<Success> {
     let parameters = parameters(route, request)?;
     require_size(route, request)?;
@@ -80,6 +83,7 @@ pub(super) async fn receive<O: SignedOperation>(
     let message = SignedMessage { signature, body, now: service.clock.now() };
     let is_signed = O::is_signed(sender.as_ref().map(|(_, sender)| sender), &message);
     let (tenant, sender) = sender.filter(|_| is_signed).ok_or(Error::InvalidSignature(O::SIGNATURE))?;
+    by.a_signature(tenant);
     let cx = Context::new(tenant, Table::new(store, tenant), base_url(service, request), service);
     Success::of(&O::handle(&cx, sender, body).await?)
 }

@@ -101,7 +101,7 @@ impl Library {
             status = status_code,
             "request"
         );
-        HttpResponse { status_code, headers, body, is_base64_encoded: false, cost: Cost::default() }
+        HttpResponse::new(status_code, headers, body, Cost::default())
     }
 
     fn edition(&self, document: &Published, base_url: &str) -> Arc<Edition> {

@@ -9,7 +9,9 @@ use aws_sdk_dynamodb::config::{ProvideCredentials, SharedHttpClient};
 use lambda_http::request::LambdaRequest;
 pub use lambda_runtime::tracing;
 use lambda_runtime::tracing::level_filters::LevelFilter;
+use lambda_runtime::tracing::subscriber::filter::{FilterFn, filter_fn};
 use lambda_runtime::tracing::subscriber::fmt::MakeWriter;
+use lambda_runtime::tracing::subscriber::layer::SubscriberExt as _;
 use lambda_runtime::tracing::subscriber::util::SubscriberInitExt as _;
 use lambda_runtime::{Diagnostic, LambdaEvent, service_fn};
 use serde::Serialize;
@@ -145,8 +147,17 @@ fn log() {
     if json {
         json_lines(level, std::io::stdout).init();
     } else {
-        tracing::subscriber::fmt().with_target(false).without_time().with_ansi(false).with_max_level(level).init();
+        let lines = tracing::subscriber::fmt().with_target(false).without_time().with_ansi(false);
+        lines.with_max_level(level).finish().with(own_details()).init();
     }
+}
+
+/// Lets lines and spans below `INFO` pass only if they are this crate's own; no function logs by itself. Other crates
+/// write whole events and calls at these levels, with keys, secrets and bodies.
+fn own_details() -> FilterFn {
+    filter_fn(|about| {
+        *about.level() <= tracing::Level::INFO || about.target().split("::").next() == Some(env!("CARGO_CRATE_NAME"))
+    })
 }
 
 /// Writes each line as one JSON object to `writer`: `level`, `fields` with the line's `message` among them, and `span`.
@@ -155,7 +166,7 @@ where
     W: for<'writer> MakeWriter<'writer> + Send + Sync + 'static,
 {
     let lines = tracing::subscriber::fmt().with_target(false).without_time().with_ansi(false).with_max_level(level);
-    lines.json().with_span_list(false).with_writer(writer).finish()
+    lines.json().with_span_list(false).with_writer(writer).finish().with(own_details())
 }
 
 /// The service of this process, with an open connection to the table.

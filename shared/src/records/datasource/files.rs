@@ -7,9 +7,10 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::bucket::BucketError;
-use crate::bucket::{Bucket, ObjectKey, SignedUrl, Upload};
+use crate::bucket::{Beginning, Bucket, ObjectKey, SignedUrl, Upload, attachment};
 use crate::input::schema::{Schema, Value, extended, titled};
 use crate::input::{Between, Issues, Location, Parse, Raw, member, reject, words};
+use crate::records::datasource::content::checked_type;
 use crate::records::datasource::{DatasourceFile, DatasourceType};
 use crate::request::claim::MARKED;
 use crate::request::error::{Error, Result};
@@ -273,15 +274,45 @@ pub struct FileToDownload {
     pub file: DatasourceFile,
     /// Whether its bytes are there.
     pub uploaded: bool,
+    /// Type as which the bytes are downloaded: that of the upload, or `application/octet-stream` if they begin as
+    /// something else; null if they are not there.
+    pub content_type: Option<String>,
     /// Address from which the bytes can be downloaded for fifteen minutes; null if they are not there.
     pub download_url: Option<SignedUrl>,
+}
+
+impl FileToDownload {
+    /// `file`, with what `bucket` has of it. A browser saves the download and never shows it, so that nobody can publish
+    /// a page under the address of the bucket.
+    ///
+    /// # Errors
+    /// [`BucketError`].
+    pub async fn find(
+        file: DatasourceFile,
+        bucket: &Bucket,
+        tenant: &Tenant,
+        now: Timestamp,
+    ) -> Result<Self, BucketError> {
+        let key = file.object(tenant);
+        let Some(Beginning { content_type, bytes }) = bucket.beginning(&key).await? else {
+            return Ok(Self { file, uploaded: false, content_type: None, download_url: None });
+        };
+        let content_type = checked_type(&content_type, &bytes);
+        let shown =
+            [("content-disposition", attachment(file.name.as_deref())), ("content-type", content_type.to_owned())];
+        let headers = shown.each_ref().map(|(name, value)| (*name, value.as_str()));
+        let url = bucket.download(&key, &headers, now).await?;
+        Ok(Self { file, uploaded: true, content_type: Some(content_type.to_owned()), download_url: Some(url) })
+    }
 }
 
 impl Schema for FileToDownload {
     fn schema() -> Value {
         let uploaded = member::<bool>("uploaded", true, "Whether its bytes are there.");
+        let doc = "Type as which they are downloaded: that of the upload, or `application/octet-stream` if they begin as something else; null before the upload.";
+        let content_type = member::<Option<String>>("content_type", true, doc);
         let doc = "Where to download them, for 15 minutes; null before the upload.";
-        let members = vec![uploaded, member::<Option<SignedUrl>>("download_url", true, doc)];
+        let members = vec![uploaded, content_type, member::<Option<SignedUrl>>("download_url", true, doc)];
         titled(
             extended(DatasourceFile::schema(), members),
             "FileToDownload",
