@@ -1,4 +1,4 @@
-//! Every operation that takes the address of a webhook or a connector refuses the same addresses.
+//! The addresses of webhooks and connectors: every operation refuses the same ones, and a read-only key sees no query.
 
 use std::io;
 use std::net::IpAddr;
@@ -12,9 +12,12 @@ use local::{Settings, Stack};
 use serde_json::{Value, json};
 use shared::network::address::Reach;
 use shared::network::{Lookup, Network};
+use shared::request::route::Access;
 use shared::routes;
 
-use crate::support::fixture::{ACME, data, fields, post, settings, valid_body, valid_call};
+use crate::support::fixture::{
+    ACME, ACME_READ_ONLY, call, data, fields, id, kind, post, settings, stack, valid_body, valid_call,
+};
 use crate::support::records::{changes, detail, items, nothing, wrong};
 
 /// A name service with three names.
@@ -116,4 +119,40 @@ async fn loopback_reach_also_accepts_addresses_of_the_machine() {
     for address in ["https://10.0.0.1/", "http://private.example/"] {
         assert_eq!(detail(&create(address).await), private, "{address}");
     }
+}
+
+/// The beginning of the addresses of this test, and the rest, which a read-only key does not see.
+const SHOWN: &str = "https://93.184.215.14/hooks?";
+const HIDDEN: &str = "token=canary-of-the-query#canary";
+
+#[tokio::test]
+async fn a_read_only_key_sees_no_query_of_an_address() {
+    let stack = stack().await;
+    let address = format!("{SHOWN}{HIDDEN}");
+    let masked = format!("{SHOWN}…");
+    for (path, field) in [
+        (format!("/api/v1/outbound_webhook/{}", id('a', kind::WEBHOOK, 1)), "endpoint"),
+        (format!("/api/v1/widget/{}", id('a', kind::WIDGET, 1)), "connector_url"),
+    ] {
+        let put = async |sent: &str| {
+            let body = json!({ field: sent }).to_string();
+            data(&stack.answer(&Call { body: body.into(), ..call("PUT", &path, ACME) }).await)[field].clone()
+        };
+        let read = async |key: &str| data(&stack.answer(&call("GET", &path, key)).await)[field].clone();
+        assert_eq!(put(&address).await, address);
+        assert_eq!((read(ACME).await, read(ACME_READ_ONLY).await), (json!(address), json!(masked)));
+        // What a read-only key has read, sent back with another key, changes nothing.
+        assert_eq!(put(&masked).await, address);
+        assert_eq!(put("https://93.184.215.14/other?…").await, "https://93.184.215.14/other?…");
+        assert_eq!(put(&address).await, address);
+    }
+    // No operation shows it.
+    let mut shown = Vec::new();
+    for route in routes::ALL.iter().filter(|route| route.access == Access::Read) {
+        let answer = stack.answer(&valid_call(route, 'a', ACME_READ_ONLY)).await;
+        assert!(!answer.body.contains("canary"), "{}: {}", route.name, answer.body);
+        shown.extend(answer.body.contains(&masked).then_some(route.name));
+    }
+    shown.sort_unstable();
+    assert_eq!(shown, ["list-webhooks", "list-widgets", "read-webhook", "read-widget"]);
 }

@@ -4,25 +4,26 @@ use serde::{Deserialize, Serialize};
 
 use crate::input::Count;
 use crate::table::keys::Key;
-use crate::values::id::{AgencyId, BillingPlanId, OrgId};
-use crate::values::json::{JsonObject, is_masked};
+use crate::values::id::{AgencyId, BillingPlanId, OrgId, UserId};
+use crate::values::json::JsonObject;
+use crate::values::mask::is_masked;
 use crate::values::secret::Secret;
 use crate::values::tenant::Tenant;
 use crate::values::text::{Description, Name};
 
 crate::record! {
-    /// An agency.
+    /// An agency. Secrets in its objects are answered masked: texts whose names end with a word such as `secret`, `api_key`, `token` or `password`, and texts such as `sk_…` and `whsec_…`. If an update sends a masked text back, the secret stays as it is.
     pub struct Agency(AgencyId): listed("AGENCY", pointers Agency::pointer) {
         /// The organisation that owns the agency. A body may leave it out; if it names one, it must be that of the API key.
         org org_id: OrgId,
         /// The agency's branding, such as logo and colours. The service stores it and does not read it.
-        input branding: JsonObject = JsonObject::default(),
+        input(masks) branding: JsonObject = JsonObject::default(),
         /// The agency's domains. The service stores them and does not read them.
-        input domain: JsonObject = JsonObject::default(),
-        /// Free-form. `payment_api_key` in it is the key for the payment provider. It is answered as its first 7 and last 4 characters.
-        input(masks payment_api_key) billing_plan: JsonObject = JsonObject::default(),
+        input(masks) domain: JsonObject = JsonObject::default(),
+        /// Free-form. `payment_api_key` in it is the key for the payment provider. It is answered masked, as every secret of an agency: its first 7 and last 4 characters, or nothing of it if it has fewer than 20.
+        input(masks) billing_plan: JsonObject = JsonObject::default(),
         /// How the agency's users sign in. The service stores it and does not read it.
-        input user_auth: JsonObject = JsonObject::default(),
+        input(masks) user_auth: JsonObject = JsonObject::default(),
         /// Its webhook at the payment provider, once it is set up.
         hidden payment_webhook: Option<StoredPaymentWebhook> = None,
         /// The number of failed set-ups: for a day, the provider repeats its first answer to an idempotency key, even a

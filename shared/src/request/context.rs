@@ -6,6 +6,7 @@ use crate::bucket::Bucket;
 use crate::bucket::kept::KeptObjects;
 use crate::input::Location;
 use crate::network::Network;
+use crate::request::api_key::Role;
 use crate::request::authentication::KeyCache;
 use crate::request::claim::MARKED;
 use crate::request::config::Config;
@@ -74,6 +75,8 @@ pub struct Context<'a> {
     pub base_url: String,
     /// The service of this process.
     pub service: &'a Service,
+    /// The permissions of the caller.
+    role: Role,
     clock: Clock,
     ids: Ids,
 }
@@ -81,7 +84,14 @@ pub struct Context<'a> {
 impl<'a> Context<'a> {
     /// The context of a request that is executed once.
     pub fn new(tenant: Tenant, table: Table, base_url: String, service: &'a Service) -> Self {
-        Self { tenant, table, base_url, service, clock: service.clock.clone(), ids: service.ids.clone() }
+        let (clock, ids) = (service.clock.clone(), service.ids.clone());
+        Self { tenant, table, base_url, service, role: Role::Full, clock, ids }
+    }
+
+    /// The same for a caller with the permissions `role`.
+    #[must_use]
+    pub(crate) fn with_role(self, role: Role) -> Self {
+        Self { role, ..self }
     }
 
     /// The context of a request with an idempotency key, which may be executed again: with the same time and the same
@@ -147,6 +157,11 @@ impl Context<'_> {
             }
             _ => Recognition { fingerprint, seconds, keyed: false },
         }
+    }
+
+    /// `record` as the caller may see it.
+    pub fn shown<R: Declared>(&self, record: R) -> R {
+        if self.role == Role::ReadOnly { record.for_reader() } else { record }
     }
 
     /// Refuses addresses to which events must not be sent, each in a field of the body.
