@@ -6,11 +6,13 @@ use crate::bucket::Bucket;
 use crate::bucket::kept::KeptObjects;
 use crate::input::Location;
 use crate::network::Network;
+use crate::network::own::OwnAddresses;
 use crate::request::api_key::Role;
 use crate::request::authentication::KeyCache;
 use crate::request::claim::MARKED;
 use crate::request::config::Config;
 use crate::request::error::{Error, Result};
+use crate::request::http::HttpRequest;
 use crate::request::limit::Limiter;
 use crate::table::Table;
 use crate::table::declaration::Declared;
@@ -77,6 +79,8 @@ pub struct Context<'a> {
     pub service: &'a Service,
     /// The permissions of the caller.
     role: Role,
+    /// The addresses of this API that the request shows.
+    own: OwnAddresses,
     clock: Clock,
     ids: Ids,
 }
@@ -85,13 +89,14 @@ impl<'a> Context<'a> {
     /// The context of a request that is executed once.
     pub fn new(tenant: Tenant, table: Table, base_url: String, service: &'a Service) -> Self {
         let (clock, ids) = (service.clock.clone(), service.ids.clone());
-        Self { tenant, table, base_url, service, role: Role::Full, clock, ids }
+        Self { tenant, table, base_url, service, role: Role::Full, own: OwnAddresses::default(), clock, ids }
     }
 
-    /// The same for a caller with the permissions `role`.
+    /// The same for a caller with the permissions `role`, whose `request` shows addresses of this API.
     #[must_use]
-    pub(crate) fn with_role(self, role: Role) -> Self {
-        Self { role, ..self }
+    pub(crate) fn called_by(self, role: Role, request: &HttpRequest) -> Self {
+        let own = OwnAddresses { base_urls: vec![request.base_url.clone()], api_id: request.api_id.clone() };
+        Self { role, own, ..self }
     }
 
     /// The context of a request with an idempotency key, which may be executed again: with the same time and the same
@@ -170,7 +175,7 @@ impl Context<'_> {
     /// [`Error::Invalid`].
     pub async fn require_public(&self, addresses: &[(&'static str, &str)]) -> Result<()> {
         for (field, address) in addresses {
-            let checked = self.service.network.check(address).await;
+            let checked = self.service.network.check(address, &self.own).await;
             let at = Location::body().name(*field);
             checked.map(drop).map_err(|refused| Error::invalid(at.issue(refused.kind(), refused.to_string())))?;
         }

@@ -227,7 +227,7 @@ impl Handler {
         let work = prepare(&sources)?;
         let table = Table::new(store, caller.tenant);
         let cx = Context::new(caller.tenant, table, base_url(service, request), service);
-        let cx = cx.with_role(caller.role);
+        let cx = cx.called_by(caller.role, request);
         let success = self.route.success;
         match key {
             None => {
