@@ -170,17 +170,17 @@ pub(super) fn endpoint(reach: Reach, own: &OwnAddresses, text: &str) -> Result<U
     if !url.username().is_empty() || url.password().is_some() {
         return Err(Refused::UserInfo);
     }
-    if own.include(reach, &url) {
-        return Err(Refused::Own);
-    }
     // The parser has normalised the host: `0x7f.1` is an address here, and for the client that connects as well.
     let address = match url.host() {
-        Some(Host::Domain(_)) => return Ok(url),
-        Some(Host::Ipv4(address)) => IpAddr::V4(address),
-        Some(Host::Ipv6(address)) => IpAddr::V6(address),
+        Some(Host::Domain(_)) => None,
+        Some(Host::Ipv4(address)) => Some(IpAddr::V4(address)),
+        Some(Host::Ipv6(address)) => Some(IpAddr::V6(address)),
         None => return Err(Refused::Malformed(url::ParseError::EmptyHost)),
     };
-    if reach.allows(address) { Ok(url) } else { Err(Refused::NotPublic) }
+    if address.is_some_and(|address| !reach.allows(address)) {
+        return Err(Refused::NotPublic);
+    }
+    if own.include(reach, &url) { Err(Refused::Own) } else { Ok(url) }
 }
 
 /// Whether the machine lacks a resource of its own: `ENFILE`, `EMFILE`, `ENOMEM`, `EADDRNOTAVAIL`, `ENOBUFS` of Linux.

@@ -370,7 +370,7 @@ mod tests {
         // Public when it is checked, and this machine when it is connected to.
         let lookup = scripted(&[&[PUBLIC], &["127.0.0.1"]]);
         let network = Network::new(Reach::Public, lookup.clone(), PLENTY);
-        assert!(network.check(&url).await.is_ok());
+        assert!(network.check(&url, &OwnAddresses::default()).await.is_ok());
         let attempt = post(&network, &url).await;
         assert_eq!((attempt.status, attempt.error), (None, Some("address not allowed")));
         assert_eq!(lookup.asked.load(Ordering::SeqCst), 2);
@@ -378,7 +378,7 @@ mod tests {
         // A forbidden address at the attempt is final: there is no second look-up.
         let lookup = scripted(&[&["127.0.0.1"], &[PUBLIC]]);
         let network = Network::new(Reach::Public, lookup.clone(), PLENTY);
-        assert_eq!(network.check(&url).await, Err(Refused::NotPublic));
+        assert_eq!(network.check(&url, &OwnAddresses::default()).await, Err(Refused::NotPublic));
         lookup.asked.store(0, Ordering::SeqCst);
         assert_eq!(post(&network, &url).await.error, Some("address not allowed"));
         assert_eq!(lookup.asked.load(Ordering::SeqCst), 1);
