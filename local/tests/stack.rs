@@ -149,6 +149,7 @@ mod webhook {
 }
 mod widget {
     mod create_widget;
+    mod rotate_widget_secret;
     mod update_widget;
 }
 // The end of that list.
