@@ -31,7 +31,7 @@ crate::record! {
         /// failure.
         hidden failed_setups: Option<u32> = None,
         /// The checkouts that were refused, the oldest first.
-        hidden refused_checkouts: Vec<RefusedCheckout> = Vec::new(),
+        hidden refused_checkouts: Option<Vec<RefusedCheckout>> = None,
     }
 }
 
@@ -55,18 +55,19 @@ impl Agency {
 
     /// Keeps a checkout that was refused, once per event.
     pub fn refuse(&mut self, checkout: &RefusedCheckout) {
-        if self.refused_checkouts.iter().any(|known| known.event_id == checkout.event_id) {
+        let refused = self.refused_checkouts.get_or_insert_default();
+        if refused.iter().any(|known| known.event_id == checkout.event_id) {
             return;
         }
-        self.refused_checkouts.push(checkout.clone());
-        let surplus = self.refused_checkouts.len().saturating_sub(MOST_REFUSED);
-        self.refused_checkouts.drain(..surplus);
+        refused.push(checkout.clone());
+        let surplus = refused.len().saturating_sub(MOST_REFUSED);
+        refused.drain(..surplus);
     }
 
     /// The checkouts that were refused within thirty days before `now`, the oldest first.
     pub fn refused(&self, now: Timestamp) -> Vec<RefusedCheckout> {
         let is_shown = |checkout: &&RefusedCheckout| now < checkout.refused_at.plus_seconds(SHOWN);
-        self.refused_checkouts.iter().filter(is_shown).cloned().collect()
+        self.refused_checkouts.iter().flatten().filter(is_shown).cloned().collect()
     }
 
     /// The pointer by which events of the payment provider find the agency, once its webhook is set up.
