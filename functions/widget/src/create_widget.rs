@@ -13,7 +13,9 @@ impl Operation for CreateWidget {
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
         let mut new = request.body.checked(cx.tenant.org(), Uuid::nil())?;
         let secret = new.connector_url.is_some().then(|| cx.secret().map(new_secret)).transpose()?;
-        secret.iter().for_each(|secret| new.connect(secret));
+        if let Some(secret) = &secret {
+            new.connect(secret);
+        }
         let widget = Create::insert(cx, (), new).await?;
         Ok(Created(WidgetWithSecret::new(widget, secret)))
     }

@@ -18,7 +18,11 @@ impl Operation for UpdateWidget {
         let reset = |was: &Widget, is: &Widget| {
             is.has_moved_from(was).then(|| delivery::health::resetting(&cx.table, (id.into(), true), now))
         };
-        let connect = |widget: &mut Widget| secret.iter().for_each(|secret| widget.connect(secret));
+        let connect = |widget: &mut Widget| {
+            if let Some(secret) = &secret {
+                widget.connect(secret);
+            }
+        };
         let widget = update(cx, id, &changes, connect, reset).await?;
         Ok(Updated(WidgetWithSecret::new(widget, secret)))
     }
