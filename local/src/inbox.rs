@@ -15,11 +15,13 @@ use axum::{Json, Router};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use shared::input::Between;
-use shared::records::webhook::Webhook;
+use shared::records::webhook::{SigningSecret, Webhook};
+use shared::records::widget::Widget;
 use shared::request::route::Route;
 use shared::routes;
 use shared::table::page::PageQuery;
 use shared::table::store::Store;
+use shared::table::stored::Listed;
 use shared::table::{Table, TableError};
 use shared::values::id::OrgId;
 use shared::values::tenant::Tenant;
@@ -111,7 +113,7 @@ impl From<AnswerStatus> for u16 {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Signature {
-    /// A secret of a webhook of this organisation made it.
+    /// A secret of a webhook or a widget of this organisation made it.
     Verified(OrgId),
     /// No secret of an organisation of the demo set made it, or it is too old.
     Wrong,
@@ -176,19 +178,37 @@ impl Inbox {
                 reason = "the user of the stack is the customer, who knows the secrets"
             )]
             let table = Table::new(self.store.clone(), Tenant::operator(*org));
-            let mut next = Some(1);
-            while let Some(number) = next {
-                let page = PageQuery { page: Between::clamped(number), size: Between::clamped(100) };
-                let webhooks = table.page::<Webhook>((), &page).await?;
-                let now = self.clock.now();
-                let mut secrets = webhooks.items.iter().flat_map(|webhook| webhook.signing(now));
-                if secrets.any(|secret| verifies(secret.expose(), headers, body, now)) {
-                    return Ok(Signature::Verified(*org));
-                }
-                next = webhooks.next_page.and_then(|page| i64::try_from(page).ok());
+            let (of_webhooks, of_widgets) =
+                (|webhook: &Webhook| webhook.secrets.clone(), |widget: &Widget| widget.secrets.clone());
+            if self.is_signed(&table, of_webhooks, headers, body).await?
+                || self.is_signed(&table, of_widgets, headers, body).await?
+            {
+                return Ok(Signature::Verified(*org));
             }
         }
         Ok(Signature::Wrong)
+    }
+
+    /// Whether one of the secrets that a record of `table` has signed it.
+    async fn is_signed<R: Listed<Of = ()>>(
+        &self,
+        table: &Table,
+        secrets: impl Fn(&R) -> Vec<SigningSecret>,
+        headers: &HeaderMap,
+        body: &[u8],
+    ) -> Result<bool, TableError> {
+        let mut next = Some(1);
+        while let Some(number) = next {
+            let page = PageQuery { page: Between::clamped(number), size: Between::clamped(100) };
+            let (records, now) = (table.page::<R>((), &page).await?, self.clock.now());
+            let secrets: Vec<SigningSecret> = records.items.iter().flat_map(&secrets).collect();
+            let mut signing = SigningSecret::signing(&secrets, now).into_iter();
+            if signing.any(|secret| verifies(secret.expose(), headers, body, now)) {
+                return Ok(true);
+            }
+            next = records.next_page.and_then(|page| i64::try_from(page).ok());
+        }
+        Ok(false)
     }
 
     fn state(&self) -> MutexGuard<'_, InboxState> {

@@ -58,10 +58,6 @@ const SAYS: &[(&str, &str)] = &[
     ("delete-user", "Deletes a user, and what is known of its customer at the payment provider."),
     ("delete-webhook", "Deletes a webhook with its deliveries. What is not delivered yet is never sent."),
     ("read-webhook", "One webhook, without its secret."),
-    (
-        "create-widget",
-        "Creates a widget: a channel through which an assistant talks to contacts. Messages and calls need its `connector_url`.",
-    ),
     ("delete-widget", "Deletes a widget. Deliveries to its connector that are not sent yet are given up."),
     (
         "list-widgets",

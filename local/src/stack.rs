@@ -178,6 +178,7 @@ impl Settings {
     fn service(&self, config: Config, urls: &Urls, database: &Embedded, roles: &Roles) -> Service {
         let client = database::client(&urls.dynamodb, self.http_client(database, roles), self.attempt);
         let to_bucket = self.faults.connector(roles.connector(bucket::connector()));
+        let network = self.network.clone().of_service(config.api_base_url.as_deref());
         Service {
             store: Store::new(client, config.table_name.clone()).with_patience(self.patience),
             bucket: bucket::client(&urls.s3, to_bucket.clone()),
@@ -187,7 +188,7 @@ impl Settings {
             ids: self.ids.clone(),
             keys: KeyCache::default(),
             limiter: Limiter::default(),
-            network: self.network.clone(),
+            network,
         }
     }
 

@@ -441,6 +441,7 @@ pub const EXERCISES: &[Exercise] = &[
         ..Exercise::of(&routes::UPDATE_WIDGET)
     },
     Exercise::of(&routes::DELETE_WIDGET),
+    Exercise::of(&routes::ROTATE_WIDGET_SECRET),
     Exercise { rows: Some([2, 2]), ..Exercise::of(&routes::LIST_ASSISTANTS) },
     Exercise::of(&routes::READ_ASSISTANT),
     Exercise {

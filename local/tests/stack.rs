@@ -153,6 +153,7 @@ mod webhook {
 }
 mod widget {
     mod create_widget;
+    mod rotate_widget_secret;
     mod update_widget;
 }
 // The end of that list.

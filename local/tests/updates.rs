@@ -31,6 +31,12 @@ async fn read(stack: &Stack, route: &Route) -> Value {
     get(stack, &path(route, |parameter| demo_id('a', parameter))).await
 }
 
+/// The data of an answer without the secret of a widget, which only the request that makes it answers.
+fn without_secret(mut data: Value) -> Value {
+    data.as_object_mut().unwrap().remove("secret");
+    data
+}
+
 /// `record` after a change.
 fn touched(mut record: Value) -> Value {
     if record.get("updated_at").is_some() {
@@ -98,7 +104,9 @@ async fn an_update_keeps_absent_fields_and_ignores_unknown_ones() {
         for body in [json!({}), Value::Object(ignored)] {
             let answer = update(&stack, route, &body).await;
             let wanted = json!({"message": "Data updated successfully", "meta": {}, "data": touched(before.clone())});
-            assert_eq!((answer.status, json(&answer)), (200, wanted.clone()), "{} {body}", route.name);
+            let mut answered = json(&answer);
+            answered["data"] = without_secret(answered["data"].take());
+            assert_eq!((answer.status, answered), (200, wanted.clone()), "{} {body}", route.name);
             assert_eq!(read(&stack, route).await, wanted["data"], "{} {body}", route.name);
         }
     }
@@ -114,7 +122,7 @@ async fn null_resets_a_field_with_a_default_and_is_refused_elsewhere() {
                 let mut wanted = touched(read(&stack, route).await);
                 wanted[&name] = default;
                 let answer = update(&stack, route, &json!({&name: null})).await;
-                assert_eq!(data(&answer), wanted, "{} {name}", route.name);
+                assert_eq!(without_secret(data(&answer)), wanted, "{} {name}", route.name);
                 seen[0] += 1;
                 continue;
             }

@@ -1,11 +1,12 @@
 //! Requests to customers' servers: checks the URL of an endpoint and looks its host up, at registration and before each
 //! attempt. It links no HTTP client, so every function may use it.
 //!
-//! - [`address`] is the table of networks to which nothing is ever sent.
+//! - [`address`] is the table of networks to which nothing is ever sent. [`own`] knows the service's own addresses.
 //! - [`client`] is the interface to the HTTP client. [`tls`] has the trusted certificate authorities.
 
 pub mod address;
 pub mod client;
+pub mod own;
 pub mod tls;
 
 use std::fmt::Debug;
@@ -20,6 +21,7 @@ use url::{Host, Url};
 
 use crate::network::address::Reach;
 use crate::network::client::Client;
+use crate::network::own::OwnAddresses;
 
 /// The longest URL, in characters: one that browsers, proxies and logs accept.
 pub const LONGEST_URL: usize = 2048;
@@ -59,6 +61,8 @@ pub struct Network {
     pub attempt: Duration,
     /// The certificates of private authorities for receivers, in addition to the public authorities.
     pub authorities: Option<PathBuf>,
+    /// The addresses of the service that its configuration has.
+    pub own: OwnAddresses,
     /// The HTTP client, behind a trait: only a function that makes a [`Sender`](crate::delivery::sender::Sender) links
     /// one.
     pub(super) client: Arc<OnceLock<Arc<dyn Client>>>,
@@ -92,6 +96,9 @@ pub enum Refused {
     /// Its host, or one of the addresses of its host, is not on the public internet.
     #[error("URL should lead to a public address")]
     NotPublic,
+    /// It leads to the service itself.
+    #[error("URL should lead to a server of yours, and not to this API")]
+    Own,
 }
 
 impl Refused {
@@ -101,7 +108,7 @@ impl Refused {
             Self::TooLong => "url_too_long",
             Self::Character | Self::Malformed(_) => "url_parsing",
             Self::Scheme => "url_scheme",
-            Self::UserInfo | Self::Unresolved | Self::OutOfResources | Self::NotPublic => "value_error",
+            Self::UserInfo | Self::Unresolved | Self::OutOfResources | Self::NotPublic | Self::Own => "value_error",
         }
     }
 }
@@ -114,7 +121,8 @@ impl Network {
 
     /// A network with the addresses of `reach`, names resolved by `lookup`, and the time limit `attempt`.
     pub fn new(reach: Reach, lookup: Arc<dyn Lookup>, attempt: Duration) -> Self {
-        Self { reach, lookup, attempt, authorities: None, client: Arc::default() }
+        let own = OwnAddresses::default();
+        Self { reach, lookup, attempt, authorities: None, own, client: Arc::default() }
     }
 
     /// This network, with the private authorities of `file`.
@@ -123,12 +131,23 @@ impl Network {
         Self { authorities: file, ..self }
     }
 
-    /// The URL of an endpoint, checked: its host resolves to allowed addresses now.
+    /// This network of the service with the address `api_base_url`, if that is known.
+    #[must_use]
+    pub fn of_service(self, api_base_url: Option<&str>) -> Self {
+        let base_urls = api_base_url.map(str::to_owned).into_iter().collect();
+        Self { own: OwnAddresses { base_urls, api_id: None }, ..self }
+    }
+
+    /// The URL of an endpoint, checked: its host resolves to allowed addresses now, and it leads neither to the addresses
+    /// of the service that the configuration has nor to those of `own`.
     ///
     /// # Errors
     /// [`Refused`] has the reason why events may not be sent there.
-    pub async fn check(&self, text: &str) -> Result<Url, Refused> {
-        let url = endpoint(self.reach, text)?;
+    pub async fn check(&self, text: &str, own: &OwnAddresses) -> Result<Url, Refused> {
+        let url = endpoint(self.reach, &self.own, text)?;
+        if own.include(self.reach, &url) {
+            return Err(Refused::Own);
+        }
         if let Some(Host::Domain(name)) = url.host() {
             resolve(self.reach, self.lookup.as_ref(), name).await?;
         }
@@ -137,7 +156,7 @@ impl Network {
 }
 
 /// The URL of an endpoint, checked without a look-up of its host.
-pub(super) fn endpoint(reach: Reach, text: &str) -> Result<Url, Refused> {
+pub(super) fn endpoint(reach: Reach, own: &OwnAddresses, text: &str) -> Result<Url, Refused> {
     if text.chars().count() > LONGEST_URL {
         return Err(Refused::TooLong);
     }
@@ -153,12 +172,15 @@ pub(super) fn endpoint(reach: Reach, text: &str) -> Result<Url, Refused> {
     }
     // The parser has normalised the host: `0x7f.1` is an address here, and for the client that connects as well.
     let address = match url.host() {
-        Some(Host::Domain(_)) => return Ok(url),
-        Some(Host::Ipv4(address)) => IpAddr::V4(address),
-        Some(Host::Ipv6(address)) => IpAddr::V6(address),
+        Some(Host::Domain(_)) => None,
+        Some(Host::Ipv4(address)) => Some(IpAddr::V4(address)),
+        Some(Host::Ipv6(address)) => Some(IpAddr::V6(address)),
         None => return Err(Refused::Malformed(url::ParseError::EmptyHost)),
     };
-    if reach.allows(address) { Ok(url) } else { Err(Refused::NotPublic) }
+    if address.is_some_and(|address| !reach.allows(address)) {
+        return Err(Refused::NotPublic);
+    }
+    if own.include(reach, &url) { Err(Refused::Own) } else { Ok(url) }
 }
 
 /// Whether the machine lacks a resource of its own: `ENFILE`, `EMFILE`, `ENOMEM`, `EADDRNOTAVAIL`, `ENOBUFS` of Linux.
@@ -210,7 +232,7 @@ mod tests {
     }
 
     async fn refused(url: &str) -> Option<Refused> {
-        network(Reach::Public).check(url).await.err()
+        network(Reach::Public).check(url, &OwnAddresses::default()).await.err()
     }
 
     #[tokio::test]
@@ -447,7 +469,10 @@ mod tests {
             ("https://[2606:4700:4700::1111]:443/", "https://[2606:4700:4700::1111]/"),
             (longest.as_str(), longest.as_str()),
         ] {
-            assert_eq!(network(Reach::Public).check(url).await.as_ref().map(Url::as_str), Ok(wanted));
+            assert_eq!(
+                network(Reach::Public).check(url, &OwnAddresses::default()).await.as_ref().map(Url::as_str),
+                Ok(wanted)
+            );
         }
     }
 
@@ -466,7 +491,7 @@ mod tests {
             ("http://nobody.example.com/", Some(Refused::Unresolved)),
             ("ftp://localhost/", Some(Refused::Scheme)),
         ] {
-            assert_eq!(network(Reach::Loopback).check(url).await.err(), wanted, "{url}");
+            assert_eq!(network(Reach::Loopback).check(url, &OwnAddresses::default()).await.err(), wanted, "{url}");
         }
     }
 
@@ -474,7 +499,10 @@ mod tests {
     async fn the_resolver_finds_this_machine() {
         let found = SystemLookup.lookup("localhost").await.unwrap();
         assert!(!found.is_empty() && found.iter().all(IpAddr::is_loopback), "{found:?}");
-        assert_eq!(Network::public().check("https://localhost/").await, Err(Refused::NotPublic));
+        assert_eq!(
+            Network::public().check("https://localhost/", &OwnAddresses::default()).await,
+            Err(Refused::NotPublic)
+        );
     }
 
     #[test]

@@ -94,6 +94,7 @@ routes! {
     READ_WIDGET                         "widget"            "read-widget"                       GET    "/api/v1/widget/{widget_id}"                                 Read   200     256;
     UPDATE_WIDGET                       "widget"            "update-widget"                     PUT    "/api/v1/widget/{widget_id}"                                 Write  200     256;
     DELETE_WIDGET                       "widget"            "delete-widget"                     DELETE "/api/v1/widget/{widget_id}"                                 Write  200     256;
+    ROTATE_WIDGET_SECRET                "widget"            "rotate-widget-secret"              POST   "/api/v1/widget/{widget_id}/rotate_secret"                                  Write  200     256;
     LIST_ASSISTANTS                     "assistant"         "list-assistants"                   GET    "/api/v1/assistant"                                          Read   200     256;
     READ_ASSISTANT                      "assistant"         "read-assistant"                    GET    "/api/v1/assistant/{assistant_id}"                           Read   200     256;
     UPDATE_ASSISTANT                    "assistant"         "update-assistant"                  PUT    "/api/v1/assistant/{assistant_id}"                           Write  200     256;

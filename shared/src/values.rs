@@ -1,5 +1,5 @@
 //! The values of which records and requests consist: identifiers, points in time, local time, texts, free-form JSON,
-//! secrets, organisations, limits.
+//! secrets and their masks, organisations, limits.
 
 pub mod bytes;
 pub mod calendar;
@@ -8,6 +8,7 @@ pub mod hash;
 pub mod id;
 pub mod json;
 pub mod limits;
+pub mod mask;
 pub mod provider;
 pub mod secret;
 pub mod tenant;

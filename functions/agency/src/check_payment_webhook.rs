@@ -1,4 +1,4 @@
-//! `GET /api/v1/agency/billing/{agency_id}/check_payment_webhook`: asks the payment provider for the state of an agency's webhook. Use it to see whether payments are set up.
+//! `GET /api/v1/agency/billing/{agency_id}/check_payment_webhook`: asks the payment provider for the state of an agency's webhook. Use it to see whether payments are set up, and which checkouts were refused.
 
 use shared::payments::provider::PaymentProvider;
 use shared::prelude::*;
@@ -13,10 +13,14 @@ impl Operation for CheckPaymentWebhook {
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
         let agency = cx.table.get::<Agency>(request.path).await.on_missing("agency_id")?;
-        let (Some(key), Some(webhook)) = (agency.payment_api_key(), agency.payment_webhook) else {
-            return Ok(Retrieved(PaymentWebhookState::default()));
+        let refused_checkouts = agency.refused(cx.now());
+        let state = match (agency.payment_api_key(), agency.payment_webhook) {
+            (Some(key), Some(webhook)) => {
+                let provider = PaymentProvider::new(&cx.service.config.payment_api_base, &key);
+                provider.read_webhook(&webhook.payment_webhook_id).await?
+            }
+            _ => PaymentWebhookState::default(),
         };
-        let provider = PaymentProvider::new(&cx.service.config.payment_api_base, &key);
-        Ok(Retrieved(provider.read_webhook(&webhook.payment_webhook_id).await?))
+        Ok(Retrieved(PaymentWebhookState { refused_checkouts, ..state }))
     }
 }

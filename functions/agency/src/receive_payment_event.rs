@@ -26,7 +26,7 @@ impl SignedOperation for ReceivePaymentEvent {
     }
 
     async fn handle(cx: &Context<'_>, agency: Agency, body: &[u8]) -> Result<Self::Reply> {
-        let outcome = receive::receive(&cx.table, agency.id, body, (cx.new_id(), cx.now())).await?;
+        let outcome = receive::receive(&cx.table, &agency, body, (cx.new_id(), cx.now())).await?;
         Ok(Updated(PaymentEventReceipt { outcome }))
     }
 }

@@ -7,6 +7,7 @@ use maud::{Markup, html};
 use serde_json::Value;
 use shared::table::item::{Item, key_of};
 use shared::table::keys::{PK, SK};
+use shared::values::mask::{has_secret_form, is_secret_name};
 
 use super::markup::{pretty, rows};
 use super::{Asked, Console, ROWS, Shown};
@@ -15,10 +16,6 @@ use crate::database::TABLE_NAME;
 
 /// The most items whose partitions are counted: the scan of a larger table stops there.
 const LOOKED_THROUGH: usize = 100_000;
-/// The names of secrets, at any depth.
-const SECRET: [&str; 3] = ["secret", "payment_api_key", "api_key"];
-/// The beginnings of secrets whose names do not show that they are secret.
-const PREFIXES: [&str; 5] = ["whsec_", "sk_", "rk_", "in-", "Bearer "];
 
 impl Console {
     pub(super) async fn table(&self, organisation: &OrganisationWithKey, asked: &Asked) -> Shown {
@@ -126,7 +123,7 @@ fn plain(name: &str, value: &AttributeValue) -> Value {
 fn masked(name: &str, value: Value) -> Value {
     match value {
         Value::String(text) => {
-            let secret = SECRET.contains(&name) || PREFIXES.iter().any(|prefix| text.contains(prefix));
+            let secret = is_secret_name(name) || has_secret_form(&text);
             if secret && !text.is_empty() { "masked".into() } else { text.into() }
         }
         Value::Array(values) => values.into_iter().map(|value| masked(name, value)).collect(),

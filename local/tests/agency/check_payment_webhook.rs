@@ -16,7 +16,10 @@ async fn check(stack: &Stack) -> Answer {
 }
 
 fn not_configured() -> Value {
-    json!({"configured": false, "payment_webhook_id": null, "url": null, "enabled_events": [], "status": null})
+    json!({
+        "configured": false, "payment_webhook_id": null, "url": null, "enabled_events": [], "status": null,
+        "refused_checkouts": [],
+    })
 }
 
 #[tokio::test]
@@ -31,6 +34,7 @@ async fn answers_the_endpoint_while_the_provider_has_it() {
         "url": made["url"],
         "enabled_events": made["enabled_events"],
         "status": "enabled",
+        "refused_checkouts": [],
     });
     assert_eq!(data(&answer), wanted);
     assert!(!answer.body.contains("whsec"), "{}", answer.body);

@@ -274,7 +274,7 @@ async fn events_in_any_order_give_the_same_user() {
 }
 
 #[tokio::test]
-async fn a_new_customer_replaces_the_billing_of_the_user() {
+async fn a_new_customer_replaces_one_whose_subscription_has_ended() {
     let stack = stack().await;
     for (number, order) in cases(permutations(&[0, 1, 2, 3, 4]).into_iter().enumerate()) {
         let (user, former, present) = (new_user(&stack).await, format!("{number}_a"), format!("{number}_b"));
@@ -291,8 +291,14 @@ async fn a_new_customer_replaces_the_billing_of_the_user() {
                 place => receive(&stack, &events[*place]).await,
             };
         }
+        // While the former subscription goes on, the new checkout is refused. The provider sends it again after the end.
+        let places = [0, 3, 4].map(|event| order.iter().position(|place| *place == event).unwrap());
+        let refused = places[0] < places[1] && places[1] < places[2];
+        let again = receive_without_subscription(&stack, &events[3]).await;
+        assert_eq!(again, if refused { "applied" } else { "repeated" }, "{order:?}");
         // The trial stays on record if both the first checkout and the trial were reported before the second checkout.
-        let had_trial = order.iter().take_while(|place| **place != 3).filter(|place| **place < 2).count() == 2;
+        let before = order.iter().take_while(|place| refused || **place != 3).filter(|place| **place < 2).count();
+        let had_trial = before == 2;
         let wanted = json!({"payment_customer_id": format!("cus_{present}"), "used_trial": had_trial});
         assert_eq!(billing(&stack, &user).await, billing_with(&wanted), "{order:?}");
     }
@@ -307,7 +313,7 @@ async fn a_user_loses_a_customer_to_a_later_checkout_of_another_user() {
         // The last checkout gives Ada's last customer to Bob, so Ada has none.
         let checkouts = [checkout(&ada, &first, 300), checkout(&ada, &second, 200), checkout(&bob, &second, 100)];
         for place in &order {
-            receive(&stack, &checkouts[*place]).await;
+            receive_without_subscription(&stack, &checkouts[*place]).await;
         }
         let names = async |user: &str| billing(&stack, user).await["payment_customer_id"].clone();
         let wanted = (Value::Null, json!(format!("cus_{second}")));
@@ -351,6 +357,17 @@ impl RandomEvent {
         }
     }
 
+    /// The same without what would refuse a later checkout of another customer: a subscription that goes on.
+    fn of_ended_subscriptions(self) -> Self {
+        let subscription = self.subscription.filter(|_| self.kind.starts_with("customer.subscription"));
+        Self { status: "canceled", subscription, ..self }
+    }
+
+    /// The same about the only customer of the user.
+    fn of_one_customer(self) -> Self {
+        Self { customer: self.user, ..self }
+    }
+
     /// The event with this number of the set, about these users. `ending` keeps the ids of two orders apart.
     fn body(&self, number: usize, users: &[String; 2], ending: &str) -> String {
         let event = NewPaymentEvent {
@@ -366,6 +383,7 @@ impl RandomEvent {
         let mut body = event.body(1, NOW / 1000);
         if self.subscription.is_none() {
             body["data"]["object"]["subscription"] = Value::Null;
+            body["data"]["object"]["parent"] = Value::Null;
         }
         body.to_string()
     }
@@ -392,7 +410,10 @@ async fn random_events_in_any_order_or_at_once_give_the_same_users() {
     for set in &sets {
         let set = *set;
         let mut random = fastrand::Rng::with_seed(set);
-        let events: Vec<_> = (0..random.usize(3..10)).map(|_| RandomEvent::new(&mut random)).collect();
+        // The order decides whether a checkout is refused. So a user has one customer, or customers without a running
+        // subscription.
+        let restrict = if set % 2 == 0 { RandomEvent::of_ended_subscriptions } else { RandomEvent::of_one_customer };
+        let events: Vec<_> = (0..random.usize(3..10)).map(|_| restrict(RandomEvent::new(&mut random))).collect();
         linked += usize::from((0..2).any(|user| customer_after(&events, user).is_some()));
         let mut order: Vec<usize> = (0..events.len()).collect();
         let mut first = None;
@@ -423,15 +444,81 @@ async fn random_events_in_any_order_or_at_once_give_the_same_users() {
             random.shuffle(&mut order);
         }
     }
-    // Eight of the sixty sets leave both users without a customer.
+    // At most eight of the sixty sets leave both users without a customer.
     assert!(linked > 0 && linked + 8 >= sets.len(), "{linked} of {} sets", sets.len());
+}
+
+#[tokio::test]
+async fn a_checkout_does_not_replace_a_customer_who_goes_on_paying() {
+    let log = Log::default();
+    let _guard = log.listen(Level::WARN);
+    let stack = stack().await;
+    let (victim, plan) = (new_user(&stack).await, new_plan(&stack, "pro").await);
+    receive(&stack, &checkout(&victim, "victim", 900)).await;
+    receive(&stack, &subscription("active", "victim", 890)).await;
+    let before = (billing(&stack, &victim).await, customers(&stack).await);
+    assert_eq!((&before.0["is_paying"], &before.0["active_billing_plan_id"]), (&json!(true), &plan));
+    // A buyer names the victim, twice, and then cancels.
+    let taking = checkout(&victim, "buyer", 800);
+    for _ in 0..2 {
+        assert_eq!(receive(&stack, &taking).await, "ignored");
+        assert_eq!((billing(&stack, &victim).await, customers(&stack).await), before);
+    }
+    receive(&stack, &subscription("active", "buyer", 790)).await;
+    receive(&stack, &event_about("customer.subscription.deleted", "buyer", 780)).await;
+    assert_eq!(billing(&stack, &victim).await, before.0);
+    assert_eq!(receive(&stack, &event_about("invoice.paid", "victim", 700)).await, "applied");
+    assert_eq!(billing(&stack, &victim).await["payment_last_payment_date"], ago(700));
+    // It is reported: in the log without ids of customers and users, and once in the state of the webhook.
+    let (text, event_id) = (log.text(), taking.event_id.clone().unwrap());
+    let line = text.lines().find(|line| line.contains("a checkout of another customer was refused"));
+    assert!(line.is_some_and(|line| line.contains(&event_id)), "{text}");
+    assert!(!text.contains("cus_") && !text.contains(&victim), "{text}");
+    let check = format!("/api/v1/agency/billing/{}/check_payment_webhook", agency('a'));
+    let state = data(&stack.answer(&call("GET", &check, ACME)).await);
+    let refused = json!([{"event_id": event_id, "user_id": victim, "customer_id": "cus_buyer", "refused_at": ago(0)}]);
+    assert_eq!(state["refused_checkouts"], refused);
+    // After the end of the subscription the user has another customer.
+    receive(&stack, &event_about("customer.subscription.deleted", "victim", 600)).await;
+    receive(&stack, &subscription("active", "another", 500)).await;
+    let another = checkout(&victim, "another", 510);
+    assert_eq!(receive(&stack, &another).await, "applied");
+    let after = billing(&stack, &victim).await;
+    assert_eq!((&after["payment_customer_id"], &after["is_paying"]), (&json!("cus_another"), &json!(true)));
+    // The refused checkout is older by now.
+    receive(&stack, &taking).await;
+    assert_eq!(receive(&stack, &another).await, "repeated");
+    assert_eq!(billing(&stack, &victim).await, after);
+}
+
+#[tokio::test]
+async fn an_event_of_another_mode_than_the_key_is_ignored() {
+    let stack = stack().await;
+    let path = format!("/api/v1/agency/{}", agency('a'));
+    for (key, of_test, of_live) in [
+        ("sk_live_0123456789", "ignored", "applied"),
+        ("rk_test_0123456789", "applied", "ignored"),
+        ("sk_demo_0123456789", "applied", "applied"),
+    ] {
+        let body = json!({"billing_plan": {"payment_api_key": key}}).to_string();
+        data(&stack.answer(&Call { body: body.into(), ..call("PUT", &path, ACME) }).await);
+        for (mode, wanted) in [(json!(false), of_test), (json!(true), of_live), (Value::Null, "applied")] {
+            let user = new_user(&stack).await;
+            let mut body = checkout(&user, &user, 0).body(1, NOW / 1000);
+            body["livemode"] = mode.clone();
+            let before = items(&stack).await;
+            let call = sent(&stack, &agency('a'), demo_payment_secret('a'), body.to_string());
+            assert_eq!(outcome(&stack.answer(&call).await), wanted, "{key} {mode}");
+            assert_eq!(changes(&stack, &before).await == nothing(), wanted == "ignored", "{key} {mode}");
+        }
+    }
 }
 
 #[tokio::test]
 async fn a_user_stored_without_payment_linked_by_ignores_older_checkouts() {
     let stack = stack().await;
     let user = new_user(&stack).await;
-    receive(&stack, &checkout(&user, "1", 100)).await;
+    receive_without_subscription(&stack, &checkout(&user, "1", 100)).await;
     let row =
         everything(&stack).await.into_iter().find(|item| item.get("id") == Some(&AttributeValue::S(user.clone())));
     let row = row.unwrap();
@@ -528,7 +615,7 @@ async fn the_newest_checkout_links_user_and_customer() {
             checkouts.reverse();
         }
         for checkout in &checkouts {
-            receive(&stack, checkout).await;
+            receive_without_subscription(&stack, checkout).await;
         }
         let names = async |user: &str| billing(&stack, user).await["payment_customer_id"].clone();
         assert_eq!((names(&ada).await, names(&bob).await), (json!("cus_2"), json!("cus_1")), "{newest_first}");
@@ -709,8 +796,9 @@ async fn an_event_with_any_odd_value_is_answered_200() {
     }
     assert!(sent_events > 500, "{sent_events}");
     // The stored rows can still be read.
-    receive(&stack, &checkout(&user, "1", -10)).await;
-    assert_eq!(billing(&stack, &user).await["payment_customer_id"], "cus_1");
+    let last = NewPaymentEvent { user_id: Some(user.clone()), seconds_ago: -10, ..event(CHECKOUT) };
+    assert_eq!(receive(&stack, &last).await, "applied");
+    assert_eq!(billing(&stack, &user).await["payment_customer_id"], "cus_local");
 }
 
 #[tokio::test]
@@ -780,7 +868,7 @@ async fn concurrent_deliveries_count_once_per_event() {
 
 /// The events of the tests about faults.
 fn fault_events(user: &str) -> [NewPaymentEvent; 3] {
-    [subscription("active", "1", 50), checkout(user, "1", 100), checkout(user, "2", 10)]
+    [event_about("customer.subscription.deleted", "1", 50), checkout(user, "1", 100), checkout(user, "2", 10)]
 }
 
 #[tokio::test]

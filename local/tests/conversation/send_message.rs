@@ -307,6 +307,9 @@ async fn refuses_a_widget_that_cannot_send_and_changes_nothing() {
     data(&send(&stack, SMS, &json!({"to": "+31200002", "message": "Hello"})).await);
     let silent = |assistant: &mut Assistant| assistant.webhook_id = None;
     table.change(assistant, Uuid::max(), silent).await.unwrap();
+    // A secret of the widget signs without a webhook. The widget may be older than these secrets.
+    data(&send(&stack, SMS, &json!({"to": "+31200002", "message": "Hello"})).await);
+    table.change(sms, Uuid::max(), |widget: &mut Widget| widget.secrets.clear()).await.unwrap();
     let unsigned = "The widget's assistant has no webhook, whose secret would sign";
     let alone = conflict("widget_id", "no_assistant", "The widget has no assistant");
     let known = json!({"to": "+31200001", "message": "Hello"});

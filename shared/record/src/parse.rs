@@ -130,9 +130,9 @@ impl Field {
         self.mark.as_ref().map(|(mark, _)| mark)
     }
 
-    /// The name of the text in it that is a secret.
-    pub fn secret(&self) -> Option<String> {
-        if let Some(Mark::Masks(secret)) = self.mark() { Some(secret.to_string()) } else { None }
+    /// Whether texts in it may be secrets.
+    pub fn has_secrets(&self) -> bool {
+        self.mark() == Some(&Mark::Masks)
     }
 
     /// Its name in JSON, in the table and in a query.

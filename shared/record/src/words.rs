@@ -30,8 +30,7 @@ pub enum Mark {
     UniqueFilter,
     Dates,
     Address,
-    /// The name of the text that is a secret.
-    Masks(Ident),
+    Masks,
 }
 
 impl RoleWord {
@@ -99,7 +98,7 @@ impl Mark {
             Self::Dates => &[RoleWord::Created],
             // An update has to be able to set it, and to be refused.
             Self::Address => &[RoleWord::Input, RoleWord::Later],
-            Self::Filter | Self::SparseFilter | Self::Unique | Self::UniqueFilter | Self::Masks(_) => {
+            Self::Filter | Self::SparseFilter | Self::Unique | Self::UniqueFilter | Self::Masks => {
                 &[RoleWord::Input, RoleWord::Fixed, RoleWord::Later, RoleWord::Own]
             }
         }
@@ -142,7 +141,7 @@ impl Mark {
             "unique" => Some(Self::Unique),
             "dates" => Some(Self::Dates),
             "address" => Some(Self::Address),
-            "masks" => input.parse().ok().map(Self::Masks),
+            "masks" => Some(Self::Masks),
             _ => None,
         }
     }
@@ -152,7 +151,6 @@ impl Mark {
 fn unknown(token: &Ident) -> String {
     match token.to_string().as_str() {
         "sparse" => "`sparse` stands before `filter`: `(sparse filter)`".to_owned(),
-        "masks" => "`masks` needs the name of the text that is a secret, such as `(masks api_key)`".to_owned(),
         other => marks(&format!("no mark is called `{other}`")),
     }
 }
@@ -160,6 +158,6 @@ fn unknown(token: &Ident) -> String {
 /// `message`, with all marks.
 fn marks(message: &str) -> String {
     format!(
-        "{message}: the marks are `filter`, `sparse filter`, `unique`, `unique filter`, `dates`, `address` and `masks NAME`"
+        "{message}: the marks are `filter`, `sparse filter`, `unique`, `unique filter`, `dates`, `address` and `masks`"
     )
 }

@@ -6,7 +6,7 @@ use futures_util::lock::Mutex as AsyncMutex;
 
 use crate::records::assistant::Assistant;
 use crate::records::delivery::{self, Attempt, Delivery, EndpointHealth, Observed, SentBy, health};
-use crate::records::webhook::{DisabledReason, Webhook};
+use crate::records::webhook::{DisabledReason, SigningSecret, Webhook};
 use crate::records::widget::Widget;
 use crate::table::declaration::Declared as _;
 use crate::table::{Table, TableError};
@@ -16,6 +16,10 @@ use crate::values::time::Timestamp;
 
 /// Seconds between the last deferred delivery in the index and the check of the list of deliveries itself.
 const LOOK_AGAIN: i64 = 3600;
+
+/// The end of the time in which the secrets of the webhook of the widget's assistant also sign for a connector with
+/// secrets of its own, in seconds since 1970: the beginning of 2027-05-31. `CHANGELOG.md` says so.
+pub const BOTH_SIGN_UNTIL: i64 = 1_811_721_600;
 
 /// A webhook or a connector to which deliveries are sent.
 pub struct Endpoint {
@@ -34,18 +38,21 @@ pub struct Endpoint {
 
 /// The target of an endpoint's deliveries, if it has one.
 pub enum EndpointTarget {
-    /// An address, and the webhook that signs.
+    /// An address, and the secrets that sign.
     Known(Target),
     /// Why there is no target.
     Nowhere(&'static str),
 }
 
-/// An address, and the webhook that signs.
+/// An address, and the secrets that sign.
 pub struct Target {
     /// The address.
     pub url: String,
-    /// The webhook whose secrets sign.
-    webhook: Webhook,
+    /// The secrets of the webhook or the widget itself.
+    own: Vec<SigningSecret>,
+    /// The secrets of the webhook of the widget's assistant. They sign for a connector without secrets of its own, and for
+    /// every connector until [`BOTH_SIGN_UNTIL`].
+    former: Vec<SigningSecret>,
     /// The widget whose connector it is.
     connector: Option<WidgetId>,
 }
@@ -221,11 +228,10 @@ impl EndpointTarget {
         if !webhook.enabled {
             return Ok(Self::Nowhere("the webhook is disabled"));
         }
-        Ok(Self::Known(Target { url: webhook.endpoint.clone(), webhook, connector: None }))
+        Ok(Self::Known(Target { url: webhook.endpoint, own: webhook.secrets, former: Vec::new(), connector: None }))
     }
 
-    /// Events to a connector are signed with the secrets of the webhook of the widget's assistant: the customer has no
-    /// other secrets.
+    /// A connector that was set before widgets had secrets knows only those of the webhook of the widget's assistant.
     async fn connector(table: &Table, id: EndpointId) -> Result<Self, TableError> {
         let widget = table.find::<Widget>(WidgetId(id.0)).await?;
         let Some(widget) = widget else { return Ok(Self::Nowhere(WIDGET_DELETED)) };
@@ -238,16 +244,21 @@ impl EndpointTarget {
             Some(id) => table.find::<Webhook>(id).await?,
             None => None,
         };
-        Ok(match webhook {
-            Some(webhook) => Self::Known(Target { url, webhook, connector: Some(widget.id) }),
-            None => Self::Nowhere("the widget's assistant has no webhook, whose secret would sign"),
-        })
+        let (own, former) = (widget.secrets, webhook.map_or_else(Vec::new, |webhook| webhook.secrets));
+        if own.is_empty() && former.is_empty() {
+            return Ok(Self::Nowhere("the widget's assistant has no webhook, whose secret would sign"));
+        }
+        Ok(Self::Known(Target { url, own, former, connector: Some(widget.id) }))
     }
 }
 
 impl Target {
     /// The secrets that sign at `now`.
     pub fn secrets(&self, now: Timestamp) -> Vec<&Secret> {
-        self.webhook.signing(now)
+        let mut secrets = SigningSecret::signing(&self.own, now);
+        if secrets.is_empty() || now.unix_seconds() < BOTH_SIGN_UNTIL {
+            secrets.extend(SigningSecret::signing(&self.former, now));
+        }
+        secrets
     }
 }

@@ -13,6 +13,7 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
 
 use crate::network::address::Reach;
 use crate::network::client::{AttemptOutcome, Client};
+use crate::network::own::OwnAddresses;
 use crate::network::tls::client_config;
 use crate::network::{Lookup, Network, Refused, endpoint, is_out_of_resources, resolve};
 use crate::request::error::{Error, Result};
@@ -60,6 +61,7 @@ impl Sender {
 #[derive(Debug)]
 struct Http {
     reach: Reach,
+    own: OwnAddresses,
     client: reqwest::Client,
 }
 
@@ -81,7 +83,7 @@ impl Http {
             .user_agent("assistants-webhooks/1")
             .build()
             .map_err(|error| chain(&error))?;
-        Ok(Self { reach: network.reach, client })
+        Ok(Self { reach: network.reach, own: network.own.clone(), client })
     }
 
     /// Sends the request and fills `attempt` from the answer, up to the point where it fails.
@@ -93,8 +95,9 @@ impl Http {
         now: Timestamp,
         attempt: &mut AttemptOutcome,
     ) -> Result<(), &'static str> {
-        // A host that is an address is not passed to the resolver, so it is checked here.
-        let url = endpoint(self.reach, url).map_err(word_of_refusal)?;
+        // A host that is an address is not passed to the resolver, so it is checked here. The endpoint may be older than
+        // the rule that refuses the service's own addresses.
+        let url = endpoint(self.reach, &self.own, url).map_err(word_of_refusal)?;
         let mut request = self.client.post(url).header(CONTENT_TYPE, "application/json").body(body);
         for (name, value) in headers {
             request = request.header(name, value);
@@ -196,7 +199,7 @@ fn word(error: &reqwest::Error) -> &'static str {
 
 const fn word_of_refusal(refused: Refused) -> &'static str {
     match refused {
-        Refused::NotPublic => "address not allowed",
+        Refused::NotPublic | Refused::Own => "address not allowed",
         Refused::Unresolved => "name not resolved",
         Refused::OutOfResources => OUT_OF_RESOURCES,
         Refused::TooLong | Refused::Character | Refused::Malformed(_) | Refused::Scheme | Refused::UserInfo => {
@@ -367,7 +370,7 @@ mod tests {
         // Public when it is checked, and this machine when it is connected to.
         let lookup = scripted(&[&[PUBLIC], &["127.0.0.1"]]);
         let network = Network::new(Reach::Public, lookup.clone(), PLENTY);
-        assert!(network.check(&url).await.is_ok());
+        assert!(network.check(&url, &OwnAddresses::default()).await.is_ok());
         let attempt = post(&network, &url).await;
         assert_eq!((attempt.status, attempt.error), (None, Some("address not allowed")));
         assert_eq!(lookup.asked.load(Ordering::SeqCst), 2);
@@ -375,7 +378,7 @@ mod tests {
         // A forbidden address at the attempt is final: there is no second look-up.
         let lookup = scripted(&[&["127.0.0.1"], &[PUBLIC]]);
         let network = Network::new(Reach::Public, lookup.clone(), PLENTY);
-        assert_eq!(network.check(&url).await, Err(Refused::NotPublic));
+        assert_eq!(network.check(&url, &OwnAddresses::default()).await, Err(Refused::NotPublic));
         lookup.asked.store(0, Ordering::SeqCst);
         assert_eq!(post(&network, &url).await.error, Some("address not allowed"));
         assert_eq!(lookup.asked.load(Ordering::SeqCst), 1);

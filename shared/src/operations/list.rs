@@ -26,6 +26,7 @@ impl<R: Listed> Operation for List<R> {
             cx.table.list(request.path, &request.query)
         );
         parent.on_missing(R::Of::PARAMETER)?;
-        Ok(page?)
+        let page = page?;
+        Ok(Page { items: page.items.into_iter().map(|record| cx.shown(record)).collect(), ..page })
     }
 }

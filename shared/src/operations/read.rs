@@ -23,6 +23,7 @@ where
     type Reply = Retrieved<R>;
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
-        Ok(Retrieved(cx.table.get::<R>(request.path).await.on_missing(R::PARAMETER)?))
+        let record = cx.table.get::<R>(request.path).await.on_missing(R::PARAMETER)?;
+        Ok(Retrieved(cx.shown(record)))
     }
 }

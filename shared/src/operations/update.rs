@@ -28,11 +28,12 @@ where
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
         let Changes(changes) = request.body;
-        update(cx, request.path, &changes, |_, _| None).await.map(Updated)
+        update(cx, request.path, &changes, |_| {}, |_, _| None).await.map(Updated)
     }
 }
 
-/// Changes the `R` of `id`, together with the write that follows from the record before and after the change.
+/// Changes the `R` of `id`: by `changes`, and then by what follows from them, `also`. The same transaction makes the write
+/// that follows from the record before and after the change.
 ///
 /// # Errors
 /// [`Error::NotFound`](crate::request::error::Error::NotFound) where there is none,
@@ -41,6 +42,7 @@ pub async fn update<R: Listed>(
     cx: &Context<'_>,
     id: R::Id,
     changes: &R::Changes,
+    also: impl Fn(&mut R) + Sync,
     with: impl Fn(&R, &R) -> Option<Write> + Sync,
 ) -> Result<R> {
     let now = cx.now();
@@ -51,6 +53,7 @@ pub async fn update<R: Listed>(
     }
     let change = |record: &mut R| {
         record.apply(changes);
+        also(record);
         record.touch(now);
         require_room(record)
     };

@@ -216,6 +216,11 @@ impl PaymentCustomer {
         self.subscriptions.iter().max_by_key(|&(id, state)| self.weight(id, state))
     }
 
+    /// Whether it has a subscription that goes on. One whose status no event has reported counts.
+    pub fn has_running_subscription(&self) -> bool {
+        self.subscriptions.values().any(|state| !state.has_ended())
+    }
+
     /// Whether the user pays, by the newest event about a payment.
     fn pays(&self) -> bool {
         let current = self.current().map(|(_, state)| state);

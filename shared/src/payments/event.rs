@@ -21,6 +21,8 @@ pub struct PaymentEvent {
     pub order: EventOrder,
     /// The provider's customer whom it is about.
     pub customer_id: ProviderId,
+    /// Whether it happened in live mode, where the event says so.
+    pub is_live: Option<bool>,
     /// Its content.
     pub news: PaymentNews,
 }
@@ -72,6 +74,12 @@ pub enum EventIgnored {
     /// It names no user of the service, or no customer.
     #[error("a checkout of nobody that is known")]
     NoUser,
+    /// It is of test mode and the agency's key of live mode, or the reverse.
+    #[error("not of the mode of the agency's key")]
+    Mode,
+    /// It would replace a customer whose subscription goes on.
+    #[error("a checkout of another customer while the user's subscription goes on")]
+    Replaces,
     /// Its shape differs from the provider's documentation. Its content is kept out of logs.
     #[error("not in the shape that the provider documents")]
     Shape,
@@ -93,6 +101,7 @@ struct EventEnvelope<'a> {
     #[serde(rename = "type", borrow)]
     kind: Cow<'a, str>,
     created: i64,
+    livemode: Option<bool>,
     #[serde(borrow)]
     data: EventObject<'a>,
 }
@@ -191,6 +200,7 @@ pub fn schema() -> Value {
             "What has happened, such as `invoice.paid`. Others than those that are set up are ignored.",
         ),
         member::<i64>("created", true, "When it happened, in seconds since 1970 began."),
+        member::<bool>("livemode", false, "False in test mode. It must fit the agency's key."),
         Member { name: "data", required: true, schema: data },
     ]);
     event["additionalProperties"] = true.into();
@@ -220,7 +230,7 @@ impl PaymentEvent {
     /// # Errors
     /// [`EventIgnored`].
     pub fn read(body: &[u8]) -> Result<Self, EventIgnored> {
-        let EventEnvelope { id, kind, created, data } = of_json(body)?;
+        let EventEnvelope { id, kind, created, livemode, data } = of_json(body)?;
         // An invalid time would come later than every valid one.
         time(created)?;
         let object = data.object.get().as_bytes();
@@ -236,7 +246,8 @@ impl PaymentEvent {
             "invoice.payment_failed" => invoice(of_json(object)?, false, created)?,
             _ => return Err(EventIgnored::Type),
         };
-        Ok(Self { order: EventOrder { created, rank, event_id: id }, customer_id: customer.id(), news })
+        let order = EventOrder { created, rank, event_id: id };
+        Ok(Self { order, customer_id: customer.id(), is_live: livemode, news })
     }
 }
 

@@ -136,7 +136,8 @@ impl<'a> PaymentProvider<'a> {
             return Ok(PaymentWebhookState::default());
         }
         let ProviderEndpoint { id, url, enabled_events, status, .. } = endpoint(response).await?;
-        Ok(PaymentWebhookState { configured: true, payment_webhook_id: Some(id), url, enabled_events, status })
+        let none = PaymentWebhookState::default();
+        Ok(PaymentWebhookState { configured: true, payment_webhook_id: Some(id), url, enabled_events, status, ..none })
     }
 
     /// Removes the endpoint `id`. An endpoint that the provider no longer has counts as removed.

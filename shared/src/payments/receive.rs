@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use crate::payments::customer::{PaymentCustomer, billed};
 use crate::payments::event::{EventIgnored, EventName, PaymentEvent, PaymentNews};
-use crate::records::agency::{Agency, BillingPlan, PaymentEventOutcome, payment_webhooks};
+use crate::records::agency::{Agency, BillingPlan, PaymentEventOutcome, RefusedCheckout, payment_webhooks};
 use crate::records::user::User;
 use crate::table::error::{Cancelled, was_done};
 use crate::table::expression::Condition;
@@ -72,12 +72,21 @@ impl Store {
 /// [`TableError::Unavailable`]: the provider sends it again.
 pub async fn receive(
     table: &Table,
-    agency: AgencyId,
+    agency: &Agency,
     body: &[u8],
     (by, now): (Uuid, Timestamp),
 ) -> Result<PaymentEventOutcome, TableError> {
     let applied = match PaymentEvent::read(body) {
-        Ok(event) => count(table, agency, &event, (by, now)).await,
+        Ok(event) if event.is_live.zip(agency.is_live()).is_some_and(|(event, key)| event != key) => {
+            Err(EventIgnored::Mode.into())
+        }
+        Ok(event) => {
+            let applied = count(table, agency.id, &event, (by, now)).await;
+            if let Err(EventNotApplied::Ignored(EventIgnored::Replaces)) = &applied {
+                report(table, agency.id, &event, (by, now)).await?;
+            }
+            applied
+        }
         Err(why) => Err(why.into()),
     };
     let (outcome, reason) = match applied {
@@ -88,8 +97,28 @@ pub async fn receive(
     // The customer of an event is kept out of the log.
     let EventName { id, kind } = EventName::read(body);
     let [event, kind] = [&id, &kind].map(|name| name.as_ref().map(ProviderId::as_str));
-    tracing::info!(%agency, event, kind, outcome = outcome.as_str(), reason, "payment event");
+    tracing::info!(agency = %agency.id, event, kind, outcome = outcome.as_str(), reason, "payment event");
     Ok(outcome)
+}
+
+/// Reports a checkout that was refused: in the log, and in the agency for `check-payment-webhook`. The event is not
+/// remembered: it counts if the provider sends it again after the subscription has ended.
+async fn report(
+    table: &Table,
+    agency: AgencyId,
+    event: &PaymentEvent,
+    (by, now): (Uuid, Timestamp),
+) -> Result<(), TableError> {
+    let PaymentNews::Checkout { user_id, .. } = event.news else { return Ok(()) };
+    let event_id = event.order.event_id.as_str();
+    tracing::warn!(%agency, event = event_id, "a checkout of another customer was refused");
+    let customer_id = event.customer_id.as_str().to_owned();
+    let refused = RefusedCheckout { event_id: event_id.to_owned(), user_id, customer_id, refused_at: now };
+    let refuse = |agency: &mut Agency| agency.refuse(&refused);
+    match table.change(agency, by, refuse).await {
+        Ok(_) | Err(TableError::Missing) => Ok(()),
+        Err(error) => Err(error),
+    }
 }
 
 /// Why an event was not applied.
@@ -125,9 +154,7 @@ async fn count(
     };
     let mut round = table.store.backoff();
     loop {
-        let Some((changed, outcome)) = changed_by(table, event, plan, now).await? else {
-            return Err(EventIgnored::NoUser.into());
-        };
+        let (changed, outcome) = changed_by(table, event, plan, now).await?;
         let mut transaction = Transaction::of_request(table);
         transaction.write(remember(table, &event.order, now)).or(Unmet::Repeated);
         for customer in changed.customers {
@@ -146,19 +173,19 @@ async fn count(
     }
 }
 
-/// The records that an event changes; `None` if it names a user who does not exist.
+/// The records that an event changes.
 async fn changed_by(
     table: &Table,
     event: &PaymentEvent,
     plan: Option<BillingPlanId>,
     now: Timestamp,
-) -> Result<Option<(ChangedByEvent, PaymentEventOutcome)>, TableError> {
+) -> Result<(ChangedByEvent, PaymentEventOutcome), EventNotApplied> {
     let (order, mut changed) = (&event.order, ChangedByEvent::default());
     let known = customer_of(table, &event.customer_id, now).await?;
     let mut customer = known.clone();
     match &event.news {
         PaymentNews::Checkout { user_id, subscription_id } => {
-            let Some(user) = user_of(table, *user_id).await? else { return Ok(None) };
+            let user = user_of(table, *user_id).await?.ok_or(EventIgnored::NoUser)?;
             link(table, order, &mut customer, user, &mut changed, now).await?;
             if let Some(subscription) = subscription_id {
                 customer.begin(order, subscription);
@@ -170,7 +197,7 @@ async fn changed_by(
         }
     }
     if customer == known && changed.users.is_empty() {
-        return Ok(Some((changed, PaymentEventOutcome::Superseded)));
+        return Ok((changed, PaymentEventOutcome::Superseded));
     }
     if let Some(id) = customer.user_id {
         // Each user is read once: the change must match the state on which the decision was based.
@@ -188,11 +215,13 @@ async fn changed_by(
     let is_applied = !changed.users.is_empty();
     let outcome = if is_applied { PaymentEventOutcome::Applied } else { PaymentEventOutcome::Kept };
     changed.customers.push(customer);
-    Ok(Some((changed, outcome)))
+    Ok((changed, outcome))
 }
 
 /// A checkout links a user and a customer. The two are linked only if the same checkout is the newest for both. If it
 /// is the newest for only one of them, that one has no partner: the other one was named by a newer checkout.
+///
+/// A checkout does not replace a customer whose subscription goes on: whoever buys may be able to name any user.
 async fn link(
     table: &Table,
     order: &EventOrder,
@@ -200,7 +229,7 @@ async fn link(
     mut user: UserChange,
     changed: &mut ChangedByEvent,
     now: Timestamp,
-) -> Result<(), TableError> {
+) -> Result<(), EventNotApplied> {
     let id = user.was.id;
     let former = user.was.payment_customer_id.clone().and_then(|id| ProviderId::try_from(id).ok());
     let former = match former.filter(|id| *id != customer.customer_id) {
@@ -212,6 +241,9 @@ async fn link(
     let of_user = user.was.payment_linked_by.as_ref().or_else(|| present?.linked_by.as_ref());
     let is_newest = |known: Option<&EventOrder>| known.is_none_or(|known| known < order);
     let (newest_of_user, newest_of_customer) = (is_newest(of_user), is_newest(customer.linked_by.as_ref()));
+    if newest_of_user && former.as_ref().is_some_and(PaymentCustomer::has_running_subscription) {
+        return Err(EventIgnored::Replaces.into());
+    }
     if newest_of_customer {
         if let Some(other) = customer.user_id.filter(|other| *other != id)
             && let Some(other) = user_of(table, other).await?

@@ -4,37 +4,70 @@ use serde::{Deserialize, Serialize};
 
 use crate::input::Count;
 use crate::table::keys::Key;
-use crate::values::id::{AgencyId, BillingPlanId, OrgId};
-use crate::values::json::{JsonObject, is_masked};
+use crate::values::id::{AgencyId, BillingPlanId, OrgId, UserId};
+use crate::values::json::JsonObject;
+use crate::values::mask::is_masked;
 use crate::values::secret::Secret;
 use crate::values::tenant::Tenant;
 use crate::values::text::{Description, Name};
+use crate::values::time::Timestamp;
 
 crate::record! {
-    /// An agency.
+    /// An agency. Secrets in its objects are answered masked: texts whose names end with a word such as `secret`, `api_key`, `token` or `password`, and texts such as `sk_…` and `whsec_…`. If an update sends a masked text back, the secret stays as it is.
     pub struct Agency(AgencyId): listed("AGENCY", pointers Agency::pointer) {
         /// The organisation that owns the agency. A body may leave it out; if it names one, it must be that of the API key.
         org org_id: OrgId,
         /// The agency's branding, such as logo and colours. The service stores it and does not read it.
-        input branding: JsonObject = JsonObject::default(),
+        input(masks) branding: JsonObject = JsonObject::default(),
         /// The agency's domains. The service stores them and does not read them.
-        input domain: JsonObject = JsonObject::default(),
-        /// Free-form. `payment_api_key` in it is the key for the payment provider. It is answered as its first 7 and last 4 characters.
-        input(masks payment_api_key) billing_plan: JsonObject = JsonObject::default(),
+        input(masks) domain: JsonObject = JsonObject::default(),
+        /// Free-form. `payment_api_key` in it is the key for the payment provider. It is answered masked, as every secret of an agency: its first 7 and last 4 characters, or nothing of it if it has fewer than 20.
+        input(masks) billing_plan: JsonObject = JsonObject::default(),
         /// How the agency's users sign in. The service stores it and does not read it.
-        input user_auth: JsonObject = JsonObject::default(),
+        input(masks) user_auth: JsonObject = JsonObject::default(),
         /// Its webhook at the payment provider, once it is set up.
         hidden payment_webhook: Option<StoredPaymentWebhook> = None,
         /// The number of failed set-ups: for a day, the provider repeats its first answer to an idempotency key, even a
         /// failure.
         hidden failed_setups: Option<u32> = None,
+        /// The checkouts that were refused, the oldest first.
+        hidden refused_checkouts: Option<Vec<RefusedCheckout>> = None,
     }
 }
+
+/// Seconds for which a refused checkout is shown.
+const SHOWN: i64 = 30 * 86_400;
+/// The most refused checkouts that an agency keeps. The oldest ones are dropped first.
+const MOST_REFUSED: usize = 20;
 
 impl Agency {
     /// The key for the payment provider, if the agency has one.
     pub fn payment_api_key(&self) -> Option<String> {
         self.billing_plan.text("payment_api_key").filter(|key| !key.is_empty() && !is_masked(key))
+    }
+
+    /// Whether its key for the payment provider is of live mode. `None` if the key does not say.
+    pub fn is_live(&self) -> Option<bool> {
+        let key = self.payment_api_key()?;
+        let mode = ["sk_", "rk_"].into_iter().find_map(|kind| key.strip_prefix(kind))?;
+        if mode.starts_with("live_") { Some(true) } else { mode.starts_with("test_").then_some(false) }
+    }
+
+    /// Keeps a checkout that was refused, once per event.
+    pub fn refuse(&mut self, checkout: &RefusedCheckout) {
+        let refused = self.refused_checkouts.get_or_insert_default();
+        if refused.iter().any(|known| known.event_id == checkout.event_id) {
+            return;
+        }
+        refused.push(checkout.clone());
+        let surplus = refused.len().saturating_sub(MOST_REFUSED);
+        refused.drain(..surplus);
+    }
+
+    /// The checkouts that were refused within thirty days before `now`, the oldest first.
+    pub fn refused(&self, now: Timestamp) -> Vec<RefusedCheckout> {
+        let is_shown = |checkout: &&RefusedCheckout| now < checkout.refused_at.plus_seconds(SHOWN);
+        self.refused_checkouts.iter().flatten().filter(is_shown).cloned().collect()
     }
 
     /// The pointer by which events of the payment provider find the agency, once its webhook is set up.
@@ -107,6 +140,20 @@ crate::object! {
 }
 
 crate::object! {
+    /// A checkout that was refused: it names a user whose subscription goes on with another customer.
+    pub struct RefusedCheckout {
+        /// Identifier of the event at the payment provider. If the provider sends it again after the subscription has ended, it counts.
+        pub event_id: String,
+        /// The user that it names.
+        pub user_id: UserId,
+        /// Identifier of its customer at the payment provider.
+        pub customer_id: String,
+        /// When it was refused first.
+        pub refused_at: Timestamp,
+    }
+}
+
+crate::object! {
     /// An agency's webhook at the payment provider, as the provider says now.
     #[derive(Default)]
     pub struct PaymentWebhookState {
@@ -120,6 +167,8 @@ crate::object! {
         pub enabled_events: Vec<String>,
         /// What the provider says of it, such as `enabled`.
         pub status: Option<String>,
+        /// Checkouts of the last thirty days that were refused because the user's subscription goes on with another customer, the oldest first: twenty at most.
+        pub refused_checkouts: Vec<RefusedCheckout>,
     }
 }
 
@@ -182,5 +231,45 @@ crate::object! {
     pub struct PaymentEventReceipt {
         /// What the service did with the event.
         pub outcome: PaymentEventOutcome,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_key_shows_the_mode_of_the_agency() {
+        for (key, is_live) in [
+            ("sk_live_1", Some(true)),
+            ("rk_live_1", Some(true)),
+            ("sk_test_1", Some(false)),
+            ("rk_test_1", Some(false)),
+            ("sk_demo_1", None),
+            ("live_1", None),
+            ("sk_livestock", None),
+            ("", None),
+        ] {
+            let plan = serde_json::json!({"payment_api_key": key});
+            let agency = serde_json::json!({"id": AgencyId(uuid::Uuid::nil()), "org_id": OrgId(uuid::Uuid::nil()), "billing_plan": plan});
+            let agency: Agency = serde_json::from_value(agency).unwrap();
+            assert_eq!(agency.is_live(), is_live, "{key}");
+        }
+    }
+
+    #[test]
+    fn an_agency_keeps_the_newest_refused_checkouts_for_thirty_days() {
+        let agency = serde_json::json!({"id": AgencyId(uuid::Uuid::nil()), "org_id": OrgId(uuid::Uuid::nil())});
+        let mut agency: Agency = serde_json::from_value(agency).unwrap();
+        let (user_id, customer_id) = (UserId(uuid::Uuid::nil()), "cus_1".to_owned());
+        for number in (0..25).chain(10..25) {
+            let (event_id, refused_at) = (format!("evt_{number}"), Timestamp::from_unix_millis(number * 1000));
+            agency.refuse(&RefusedCheckout { event_id, user_id, customer_id: customer_id.clone(), refused_at });
+        }
+        let shown = |now: i64| -> Vec<String> {
+            agency.refused(Timestamp::from_unix_millis(now)).into_iter().map(|checkout| checkout.event_id).collect()
+        };
+        assert_eq!(shown(0), (5..25).map(|number| format!("evt_{number}")).collect::<Vec<_>>());
+        assert_eq!(shown((SHOWN + 23) * 1000), ["evt_24"]);
     }
 }

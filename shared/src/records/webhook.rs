@@ -57,6 +57,35 @@ pub struct SigningSecret {
     pub expires_at: Option<Timestamp>,
 }
 
+impl SigningSecret {
+    /// The list of a first secret.
+    pub fn first(secret: Secret) -> Vec<Self> {
+        vec![Self { secret, expires_at: None }]
+    }
+
+    /// Puts `secret` before the `others`, unless it is there already. The replaced one also signs for a day, unless newer
+    /// secrets push it out of the list before that. Returns whether the list has changed.
+    pub fn rotate(others: &mut Vec<Self>, secret: &Secret, now: Timestamp) -> bool {
+        if others.iter().any(|known| known.secret == *secret) {
+            return false;
+        }
+        let until = now.plus_seconds(ROTATION);
+        others.retain(|old| old.expires_at.is_none_or(|expires| now < expires));
+        for old in others.iter_mut() {
+            old.expires_at.get_or_insert(until);
+        }
+        others.insert(0, Self { secret: secret.clone(), expires_at: None });
+        others.truncate(MOST_SECRETS);
+        true
+    }
+
+    /// The ones of `secrets` that sign at `now`.
+    pub fn signing(secrets: &[Self], now: Timestamp) -> Vec<&Secret> {
+        let valid = secrets.iter().filter(|secret| secret.expires_at.is_none_or(|expires| now < expires));
+        valid.map(|secret| &secret.secret).collect()
+    }
+}
+
 /// A webhook with its newest secret. Only the answer to the request that creates a secret contains it.
 #[derive(Debug, Serialize)]
 pub struct WebhookWithSecret {
@@ -78,7 +107,7 @@ impl Webhook {
     /// This webhook with its first secret.
     #[must_use]
     pub fn with_secret(self, secret: Secret) -> Self {
-        Self { secrets: vec![SigningSecret { secret, expires_at: None }], ..self }
+        Self { secrets: SigningSecret::first(secret), ..self }
     }
 
     /// Checks that it is enabled.
@@ -100,20 +129,11 @@ impl Webhook {
         self.touch(now);
     }
 
-    /// Gives it a new secret. The replaced one also signs for a day, unless newer secrets push it out of the list
-    /// before that.
+    /// Gives it a new secret. The replaced one also signs for a day.
     pub fn rotate(&mut self, secret: &Secret, now: Timestamp) {
-        if self.secrets.iter().any(|known| known.secret == *secret) {
-            return;
+        if SigningSecret::rotate(&mut self.secrets, secret, now) {
+            self.touch(now);
         }
-        let until = now.plus_seconds(ROTATION);
-        self.secrets.retain(|old| old.expires_at.is_none_or(|expires| now < expires));
-        for old in &mut self.secrets {
-            old.expires_at.get_or_insert(until);
-        }
-        self.secrets.insert(0, SigningSecret { secret: secret.clone(), expires_at: None });
-        self.secrets.truncate(MOST_SECRETS);
-        self.touch(now);
     }
 
     /// Disables it for a reason that the service found at the address `endpoint`. If it has another address by now,
@@ -128,7 +148,6 @@ impl Webhook {
 
     /// The secrets that sign at `now`.
     pub fn signing(&self, now: Timestamp) -> Vec<&Secret> {
-        let valid = self.secrets.iter().filter(|secret| secret.expires_at.is_none_or(|expires| now < expires));
-        valid.map(|secret| &secret.secret).collect()
+        SigningSecret::signing(&self.secrets, now)
     }
 }

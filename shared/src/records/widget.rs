@@ -1,10 +1,16 @@
 //! Widgets: the channels through which an assistant sends messages and makes calls.
 
-use crate::input::Location;
+use serde::Serialize;
+
+use crate::input::schema::{Schema, Value, extended, titled};
+use crate::input::{Location, member};
 use crate::records::assistant::Assistant;
+use crate::records::webhook::SigningSecret;
 use crate::request::error::{Error, Result};
+use crate::table::declaration::Declared as _;
 use crate::values::id::{AssistantId, OrgId, WidgetId};
 use crate::values::json::{JsonObject, JsonObjects};
+use crate::values::secret::Secret;
 use crate::values::text::{Description, MessageText, Name};
 use crate::values::time::Timestamp;
 
@@ -89,10 +95,57 @@ crate::record! {
         created created_at: Timestamp,
         /// When it last changed.
         updated updated_at: Timestamp,
+        /// The secrets that sign the events to its connector, the newest first. A widget that has had no connector since
+        /// widgets got secrets has none.
+        hidden secrets: Vec<SigningSecret> = Vec::new(),
+    }
+}
+
+/// A widget, with the secret of its connector if the request made one. No other answer contains it.
+#[derive(Debug, Serialize)]
+pub struct WidgetWithSecret {
+    /// The widget.
+    #[serde(flatten)]
+    pub widget: Widget,
+    /// The secret, if the request made it.
+    pub secret: Option<Secret>,
+}
+
+impl WidgetWithSecret {
+    /// `widget` after a request that made `secret`. It is answered if the widget has it.
+    pub fn new(widget: Widget, secret: Option<Secret>) -> Self {
+        let has = |secret: &Secret| widget.secrets.iter().any(|known| known.secret == *secret);
+        let secret = secret.filter(has);
+        Self { widget, secret }
+    }
+}
+
+impl Schema for WidgetWithSecret {
+    fn schema() -> Value {
+        let secret = member::<Option<Secret>>(
+            "secret",
+            true,
+            "Signs the events to the connector. It is told once, by the request that first sets `connector_url`, and by each rotation; otherwise null.",
+        );
+        titled(extended(Widget::schema(), vec![secret]), "WidgetWithSecret", "A widget, with a secret that is new.")
     }
 }
 
 impl Widget {
+    /// Gives it a first secret, if it has a connector and no secret.
+    pub fn connect(&mut self, secret: &Secret) {
+        if self.connector_url.is_some() && self.secrets.is_empty() {
+            self.secrets = SigningSecret::first(secret.clone());
+        }
+    }
+
+    /// Gives it a new secret. The replaced one also signs for a day.
+    pub fn rotate(&mut self, secret: &Secret, now: Timestamp) {
+        if SigningSecret::rotate(&mut self.secrets, secret, now) {
+            self.touch(now);
+        }
+    }
+
     /// Whether it has a connector, and its address differs from the one before.
     pub fn has_moved_from(&self, was: &Self) -> bool {
         self.connector_url.is_some() && self.connector_url != was.connector_url

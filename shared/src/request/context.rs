@@ -6,10 +6,13 @@ use crate::bucket::Bucket;
 use crate::bucket::kept::KeptObjects;
 use crate::input::Location;
 use crate::network::Network;
+use crate::network::own::OwnAddresses;
+use crate::request::api_key::Role;
 use crate::request::authentication::KeyCache;
 use crate::request::claim::MARKED;
 use crate::request::config::Config;
 use crate::request::error::{Error, Result};
+use crate::request::http::HttpRequest;
 use crate::request::limit::Limiter;
 use crate::table::Table;
 use crate::table::declaration::Declared;
@@ -74,6 +77,10 @@ pub struct Context<'a> {
     pub base_url: String,
     /// The service of this process.
     pub service: &'a Service,
+    /// The permissions of the caller.
+    role: Role,
+    /// The addresses of this API that the request shows.
+    own: OwnAddresses,
     clock: Clock,
     ids: Ids,
 }
@@ -81,7 +88,15 @@ pub struct Context<'a> {
 impl<'a> Context<'a> {
     /// The context of a request that is executed once.
     pub fn new(tenant: Tenant, table: Table, base_url: String, service: &'a Service) -> Self {
-        Self { tenant, table, base_url, service, clock: service.clock.clone(), ids: service.ids.clone() }
+        let (clock, ids) = (service.clock.clone(), service.ids.clone());
+        Self { tenant, table, base_url, service, role: Role::Full, own: OwnAddresses::default(), clock, ids }
+    }
+
+    /// The same for a caller with the permissions `role`, whose `request` shows addresses of this API.
+    #[must_use]
+    pub(crate) fn called_by(self, role: Role, request: &HttpRequest) -> Self {
+        let own = OwnAddresses { base_urls: vec![request.base_url.clone()], api_id: request.api_id.clone() };
+        Self { role, own, ..self }
     }
 
     /// The context of a request with an idempotency key, which may be executed again: with the same time and the same
@@ -149,13 +164,18 @@ impl Context<'_> {
         }
     }
 
+    /// `record` as the caller may see it.
+    pub fn shown<R: Declared>(&self, record: R) -> R {
+        if self.role == Role::ReadOnly { record.for_reader() } else { record }
+    }
+
     /// Refuses addresses to which events must not be sent, each in a field of the body.
     ///
     /// # Errors
     /// [`Error::Invalid`].
     pub async fn require_public(&self, addresses: &[(&'static str, &str)]) -> Result<()> {
         for (field, address) in addresses {
-            let checked = self.service.network.check(address).await;
+            let checked = self.service.network.check(address, &self.own).await;
             let at = Location::body().name(*field);
             checked.map(drop).map_err(|refused| Error::invalid(at.issue(refused.kind(), refused.to_string())))?;
         }

@@ -42,6 +42,8 @@ pub struct HttpRequest {
     pub request_id: String,
     /// The address of this API without `/api/v1`, from the gateway's own fields: a caller cannot forge it.
     pub base_url: String,
+    /// The id of this API at the gateway, from the gateway's own fields.
+    pub api_id: Option<String>,
 }
 
 /// The response that the gateway sends.
@@ -107,6 +109,7 @@ impl HttpRequest {
                     idempotency_key: idempotency_key(&headers),
                     headers,
                     body: event.body.map(|text| bytes(event.is_base64_encoded, text)),
+                    api_id: context.apiid,
                     request_id: context.request_id.unwrap_or_else(|| fallback_id.to_owned()),
                 }
             }
@@ -131,6 +134,7 @@ impl HttpRequest {
                     idempotency_key: idempotency_key(&event.headers),
                     headers: event.headers,
                     body: event.body.map(|text| bytes(event.is_base64_encoded, text)),
+                    api_id: context.apiid,
                     request_id: context.request_id.unwrap_or_else(|| fallback_id.to_owned()),
                 }
             }

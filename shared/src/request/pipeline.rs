@@ -234,7 +234,9 @@ impl Handler {
             body: request.body.as_deref(),
         };
         let work = prepare(&sources)?;
-        let cx = Context::new(caller.tenant, Table::new(store, caller.tenant), base_url(service, request), service);
+        let table = Table::new(store, caller.tenant);
+        let cx = Context::new(caller.tenant, table, base_url(service, request), service);
+        let cx = cx.called_by(caller.role, request);
         let success = self.route.success;
         match key {
             None => {

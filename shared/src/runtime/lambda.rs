@@ -180,7 +180,7 @@ async fn service(network: Network) -> Result<Service, Fatal> {
     if let Err(error) = store.warm_up().await {
         tracing::warn!(%error, "the table did not answer during initialisation");
     }
-    let network = network.trusting(config.ssl_cert_file.clone());
+    let network = network.trusting(config.ssl_cert_file.clone()).of_service(config.api_base_url.as_deref());
     let failed_records = Bucket::new(&sdk, &config.failed_records_bucket, connector.clone(), BUCKET_ATTEMPT);
     Ok(Service {
         bucket: Bucket::new(&sdk, &config.files_bucket, connector, BUCKET_ATTEMPT),

@@ -45,8 +45,8 @@
 //! | `sparse filter` | the same | the same, where few rows have the same value: no set is kept of it and other filters together |
 //! | `unique` | the same | no two records of a list have the same value |
 //! | `unique filter` | the same | the same, and a list can be asked for the record with a value |
-//! | `masks NAME` | the same | the text `NAME` in the object is a secret: it is answered masked, and stays as it is where an update sends it back masked |
-//! | `address` | `input`, `later` | it is the address of an endpoint: events are sent to it, so create and update refuse one that is not public |
+//! | `masks` | the same | texts in the object may be secrets: a secret is answered masked, and stays as it is where an update sends it back masked |
+//! | `address` | `input`, `later` | it is the address of an endpoint: events are sent to it, so create and update refuse one that is not public. A read-only key sees it without its query |
 //! | `dates` | `created` | lists can be filtered by `date_from` and `date_to` |
 //!
 //! The place is one of three:
@@ -76,6 +76,7 @@ use crate::table::keys::Key;
 use crate::table::unique::UniqueValue;
 use crate::table::version::Versioned;
 use crate::values::id::{Id, OrgId};
+use crate::values::mask::MASK;
 use crate::values::tenant::Tenant;
 use crate::values::time::Timestamp;
 
@@ -151,6 +152,12 @@ pub trait Declared: Schema + Versioned + serde::Serialize + Clone + Send + Sync 
     /// The addresses of endpoints that an update sets, with their fields.
     fn changed_addresses(_: &Self::Changes) -> Vec<(&'static str, &str)> {
         Vec::new()
+    }
+
+    /// The record as a key that may only read sees it: the queries of addresses may contain keys.
+    #[must_use]
+    fn for_reader(self) -> Self {
+        self
     }
 
     /// Adds the attributes that are stored but never answered.
@@ -276,6 +283,30 @@ impl<T: MayBeAddress> MayBeAddress for Patch<T> {
     }
 }
 
+/// A field of a record that may have the address of an endpoint.
+pub trait HoldsAddress: MayBeAddress + Clone + PartialEq {
+    /// The same, with a mask in place of the query and the fragment.
+    #[must_use]
+    fn without_query(&self) -> Self;
+}
+
+impl HoldsAddress for String {
+    fn without_query(&self) -> Self {
+        self.find(['?', '#']).map_or_else(|| self.clone(), |at| format!("{}{MASK}", &self[..=at]))
+    }
+}
+
+impl HoldsAddress for Option<String> {
+    fn without_query(&self) -> Self {
+        self.as_ref().map(HoldsAddress::without_query)
+    }
+}
+
+/// The new value of a field with the address `stored`: `sent`, unless it is what a read-only key sees of the stored one.
+pub fn sent_address<T: HoldsAddress>(sent: &T, stored: &T) -> T {
+    if *sent == stored.without_query() { stored.clone() } else { sent.clone() }
+}
+
 /// The address in `value` with its field, if it has one.
 pub fn named_address<'a>(field: &'static str, value: &'a impl MayBeAddress) -> Option<(&'static str, &'a str)> {
     value.address().map(|address| (field, address))
@@ -364,7 +395,7 @@ mod tests {
             /// Three.
             input changes: bool = false,
             /// Four.
-            input(masks key) value: JsonObject,
+            input(masks) value: JsonObject,
             /// Five.
             org named: OrgId,
             /// Six.
@@ -387,7 +418,7 @@ mod tests {
 
     #[test]
     fn fields_may_have_the_names_of_variables_of_the_macro() {
-        let body = json!({"source": "a", "value": {"key": "abcdefghijklmnopqrstuvwxyz"}});
+        let body = json!({"source": "a", "value": {"api_key": "abcdefghijklmnopqrstuvwxyz"}});
         let read = of_body(&body, |source, issues| Namesake::read(source, issues, &mut Named::default()));
         let now = Timestamp::from_unix_millis(1_000);
         let mut record = read.begun(Uuid::from_u128(1), OrgId(Uuid::from_u128(2)), Uuid::nil(), now);

@@ -3,12 +3,18 @@
 //! DynamoDB's maps refuse empty keys, more than 32 levels and more than 38 digits. A string attribute accepts all of
 //! them, and the answer is equal to the input, byte by byte. Nothing is parsed in between.
 
+mod texts;
+
+use std::collections::HashMap;
+
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::input::schema::Schema;
-use crate::input::{Issues, Location, Members, Parse, Raw, Source, reject, words};
+use crate::input::{Issues, Location, Parse, Raw, Source, reject, words};
+use crate::values::json::texts::{JsonText, texts};
+use crate::values::mask::is_masked;
 
 /// A free-form JSON object.
 #[derive(Clone)]
@@ -29,69 +35,49 @@ impl JsonObject {
         source.required(name, &mut Issues::new())
     }
 
-    /// This object with the text `name`, which is a secret, masked.
+    /// This object with its secrets masked, at any depth.
     #[must_use]
-    pub fn masked(&self, name: &str) -> Self {
-        self.with_texts(name, |secret| serde_json::to_string(&mask(secret)).ok())
+    pub fn masked(&self) -> Self {
+        self.with_texts(|text| text.is_secret().then(|| serde_json::to_string(&text.mask()).ok())?)
     }
 
-    /// This object with a masked text `name` replaced by the one in `stored`.
+    /// This object with its masked texts replaced by the secrets of `stored`. A masked text means the secret at its own
+    /// place, unless only a secret of another place has this mask: items of an array move.
     #[must_use]
-    pub fn unmasked(&self, name: &str, stored: &Self) -> Self {
-        let members = serde_json::from_str(stored.0.get());
-        let secret = members.ok().and_then(|members| last_text(&members, name));
-        self.with_texts(name, |sent| secret.filter(|_| is_masked(sent)).map(|secret| secret.get().to_owned()))
+    pub fn unmasked(&self, stored: &Self) -> Self {
+        let secrets: Vec<JsonText> = texts(stored.0.get()).filter(JsonText::is_secret).collect();
+        // Of two members with the same name the last one counts.
+        let by_place: HashMap<u64, &JsonText> = secrets.iter().map(|secret| (secret.place, secret)).collect();
+        let mut by_mask: HashMap<String, Vec<&JsonText>> = HashMap::new();
+        for secret in by_place.values() {
+            by_mask.entry(secret.mask()).or_default().push(secret);
+        }
+        self.with_texts(|sent| {
+            let text = sent.text.as_deref().filter(|text| is_masked(text))?;
+            let here = by_place.get(&sent.place).copied();
+            let moved = match by_mask.get(text).map(Vec::as_slice) {
+                // In a place that is not masked, an answer would show the secret.
+                Some([only]) if sent.is_named_secret || !only.is_named_secret => Some(*only),
+                _ => None,
+            };
+            let secret = here.filter(|here| here.mask() == text).or(moved).or(here)?;
+            Some(stored.0.get()[secret.range.clone()].to_owned())
+        })
     }
 
-    /// This object with each text `name` replaced by the result of `new`, if there is one.
-    fn with_texts(&self, name: &str, new: impl Fn(&str) -> Option<String>) -> Self {
-        let Some(members) =
-            serde_json::from_str(self.0.get()).ok().filter(|members| last_text(members, name).is_some())
-        else {
-            return self.clone();
-        };
-        let member = |(named, value): &(&RawValue, &RawValue)| {
-            // A string with half of a surrogate pair is no valid text, but it may be part of a secret.
-            let text = value.get().starts_with('"').then(|| unquoted(value).unwrap_or_default());
-            let new = text.filter(|_| unquoted(named).as_deref() == Some(name)).and_then(|text| new(&text));
-            format!("{}:{}", named.get(), new.as_deref().unwrap_or_else(|| value.get()))
-        };
-        let members: Vec<String> = members.0.iter().map(member).collect();
-        RawValue::from_string(format!("{{{}}}", members.join(","))).map_or_else(|_| self.clone(), Self)
+    /// This object with each text replaced by the result of `new`, which is JSON, if there is one.
+    fn with_texts(&self, new: impl Fn(&JsonText) -> Option<String>) -> Self {
+        let (json, mut is, mut end) = (self.0.get(), String::new(), 0);
+        for text in texts(json) {
+            if let Some(new) = new(&text) {
+                is += &json[end..text.range.start];
+                is += &new;
+                end = text.range.end;
+            }
+        }
+        is += &json[end..];
+        RawValue::from_string(is).map_or_else(|_| self.clone(), Self)
     }
-}
-
-/// Characters of a secret that are shown: the first ones, which show its purpose, and the last ones, which identify it.
-const SHOWN: (usize, usize) = (7, 4);
-/// Replaces the hidden part of a masked secret. No secret contains it.
-const MASK: char = '…';
-
-/// `secret` in the form that may be shown. A short one is hidden completely.
-fn mask(secret: &str) -> String {
-    let characters: Vec<char> = secret.chars().collect();
-    if characters.len() <= SHOWN.0 + SHOWN.1 {
-        return MASK.to_string();
-    }
-    let (first, last) = (&characters[..SHOWN.0], &characters[characters.len() - SHOWN.1..]);
-    first.iter().chain([&MASK]).chain(last).collect()
-}
-
-/// Whether `secret` has the form of a masked one.
-pub fn is_masked(secret: &str) -> bool {
-    secret.contains(MASK)
-}
-
-/// The text in a JSON string.
-fn unquoted(string: &RawValue) -> Option<String> {
-    serde_json::from_str(string.get()).ok()
-}
-
-/// The text `name` among `members`: the last one counts.
-fn last_text<'a>(members: &Members<'a>, name: &str) -> Option<&'a RawValue> {
-    let is_it = |(named, value): &&(&RawValue, &RawValue)| {
-        value.get().starts_with('"') && unquoted(named).as_deref() == Some(name)
-    };
-    members.0.iter().rev().find(is_it).map(|(_, value)| *value)
 }
 
 macro_rules! json_text {
@@ -193,37 +179,58 @@ mod tests {
     }
 
     #[test]
-    fn a_masked_secret_shows_its_ends_unless_it_is_short() {
+    fn a_secret_is_masked_at_any_depth_by_its_name_or_form() {
+        let deep = format!("{}{{\"token\":\"x\"}}{}", "{\"a\":[".repeat(5000), "]}".repeat(5000));
         for (sent, shown) in [
-            (r#"{"key":"sk_live_0123456789abcd"}"#, r#"{"key":"sk_live…abcd"}"#),
-            (r#"{ "a" : 1.0, "k\u0065y":"sk_live_0123456789abcd" }"#, r#"{"a":1.0,"k\u0065y":"sk_live…abcd"}"#),
+            (r#"{"api_key":"sk_live_0123456789abcd"}"#, r#"{"api_key":"sk_live…abcd"}"#),
             (
-                r#"{"key":"sk_live_first_one","key":"sk_live_second_one"}"#,
-                r#"{"key":"sk_live…_one","key":"sk_live…_one"}"#,
+                r#"{ "a" : 1.0, "api_k\u0065y":"sk_live_0123456789abcd" }"#,
+                r#"{ "a" : 1.0, "api_k\u0065y":"sk_live…abcd" }"#,
             ),
-            (r#"{"key":"0123456789a"}"#, r#"{"key":"…"}"#),
-            (r#"{"key":"\ud800 0123456789abcdef"}"#, r#"{"key":"…"}"#),
-            (r#"{"key":7,"other":"sk_live_0123456789abcd"}"#, r#"{"key":7,"other":"sk_live_0123456789abcd"}"#),
+            (r#"{"token":"one","token":"two"}"#, r#"{"token":"…","token":"…"}"#),
+            (r#"{"password":"\ud800 0123456789abcdef"}"#, r#"{"password":"…"}"#),
+            (r#"{"password":7,"other":"0123456789abcdefghij"}"#, r#"{"password":7,"other":"0123456789abcdefghij"}"#),
+            (r#"{"password":"","secret":null}"#, r#"{"password":"","secret":null}"#),
+            (r#"{"a":[{"b":{"stripe_secret":"x"}}],"c":"y"}"#, r#"{"a":[{"b":{"stripe_secret":"…"}}],"c":"y"}"#),
+            (
+                r#"{"secrets":{"google":["x",{"id":"y"}]},"c":"y"}"#,
+                r#"{"secrets":{"google":["…",{"id":"…"}]},"c":"y"}"#,
+            ),
+            (r#"{"note":["say whsec_abc"],"sk_live_names":"stay"}"#, r#"{"note":["…"],"sk_live_names":"stay"}"#),
+            (r#"{"a":"\"token\":\"x\"","b":"\\"}"#, r#"{"a":"\"token\":\"x\"","b":"\\"}"#),
             (r#"{ "spaces" : [ 1 ] }"#, r#"{ "spaces" : [ 1 ] }"#),
+            (&deep, &deep.replace("\"x\"", "\"…\"")),
         ] {
-            let masked = object(sent).masked("key");
+            let masked = object(sent).masked();
             assert_eq!(masked.0.get(), shown);
-            assert_eq!(masked.masked("key").0.get(), shown, "a second mask changes nothing");
+            assert_eq!(masked.masked().0.get(), shown, "a second mask changes nothing");
+            assert_eq!(masked.unmasked(&object(sent)).masked().0.get(), shown, "sent back");
         }
     }
 
     #[test]
     fn a_masked_value_sent_back_keeps_the_stored_secret() {
-        let stored = object(r#"{"key":"sk_live_0123456789abcd","plan":1}"#);
+        let stored = object(
+            r#"{"key":"sk_live_0123456789abcd","plan":1,"in":[{"password":"a"},{"password":"0123456789abcdefghij"}]}"#,
+        );
         for (sent, kept) in [
             (r#"{"key":"sk_live…abcd","plan":2}"#, r#"{"key":"sk_live_0123456789abcd","plan":2}"#),
             // The key may have been replaced since it was read.
             (r#"{"key":"sk_test…wxyz"}"#, r#"{"key":"sk_live_0123456789abcd"}"#),
             (r#"{"key":"sk_live_another_one"}"#, r#"{"key":"sk_live_another_one"}"#),
             (r#"{"plan":3}"#, r#"{"plan":3}"#),
+            (r#"{"in":[{"password":"…"},{"password":"b"}]}"#, r#"{"in":[{"password":"a"},{"password":"b"}]}"#),
+            // The first item is removed.
+            (r#"{"in":[{"password":"0123456…ghij"}]}"#, r#"{"in":[{"password":"0123456789abcdefghij"}]}"#),
+            // A place that is not masked gets only a secret whose form shows what it is.
+            (r#"{"note":"0123456…ghij"}"#, r#"{"note":"0123456…ghij"}"#),
+            (r#"{"note":"sk_live…abcd"}"#, r#"{"note":"sk_live_0123456789abcd"}"#),
         ] {
-            assert_eq!(object(sent).unmasked("key", &stored).0.get(), kept);
+            assert_eq!(object(sent).unmasked(&stored).0.get(), kept);
         }
-        assert_eq!(object(r#"{"key":"…"}"#).unmasked("key", &object("{}")).0.get(), r#"{"key":"…"}"#);
+        assert_eq!(object(r#"{"key":"…"}"#).unmasked(&object("{}")).0.get(), r#"{"key":"…"}"#);
+        // Of two members with the same name the last one counts.
+        let twice = object(r#"{"token":"one","token":"two"}"#);
+        assert_eq!(object(r#"{"token":"…"}"#).unmasked(&twice).0.get(), r#"{"token":"two"}"#);
     }
 }

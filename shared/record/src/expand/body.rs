@@ -132,10 +132,10 @@ fn read_changes(declaration: &Declaration) -> TokenStream {
 fn applied(declaration: &Declaration) -> TokenStream {
     let applied = changed(declaration).map(|field| {
         let name = &field.name;
-        let value = if let Some(secret) = field.secret() {
-            code_of! { field => value.unmasked(#secret, &self.#name) }
-        } else {
-            code_of! { field => value.clone() }
+        let value = match field.mark() {
+            Some(Mark::Masks) => code_of! { field => value.unmasked(&self.#name) },
+            Some(Mark::Address) => code_of! { field => crate::table::declaration::sent_address(value, &self.#name) },
+            _ => code_of! { field => value.clone() },
         };
         if let Some(default) = &field.default {
             code_of! { field =>
@@ -172,6 +172,11 @@ fn addresses(declaration: &Declaration) -> Option<TokenStream> {
         marked.map(address).collect()
     };
     let (own, changed) = (addresses(&code! { self }), addresses(&code! { changes }));
+    let marked = declaration.fields.iter().filter(|field| field.mark() == Some(&Mark::Address));
+    let shortened = marked.map(|field| {
+        let name = &field.name;
+        code_of! { field => #name: crate::table::declaration::HoldsAddress::without_query(&self.#name) }
+    });
     (!own.is_empty()).then(|| {
         code! {
             fn addresses(&self) -> Vec<(&'static str, &str)> {
@@ -180,6 +185,10 @@ fn addresses(declaration: &Declaration) -> Option<TokenStream> {
 
             fn changed_addresses(changes: &Fields) -> Vec<(&'static str, &str)> {
                 [#(#changed),*].into_iter().flatten().collect()
+            }
+
+            fn for_reader(self) -> Self {
+                Self { #(#shortened,)* ..self }
             }
         }
     })

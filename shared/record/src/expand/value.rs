@@ -32,8 +32,8 @@ pub fn json(declaration: &Declaration) -> TokenStream {
     let name = &declaration.name;
     let members = answered(declaration).map(|field| {
         let (name, json) = (&field.name, field.json());
-        if let Some(secret) = field.secret() {
-            code_of! { field => members.serialize_entry(#json, &self.#name.masked(#secret))?; }
+        if field.has_secrets() {
+            code_of! { field => members.serialize_entry(#json, &self.#name.masked())?; }
         } else {
             code_of! { field => members.serialize_entry(#json, &self.#name)?; }
         }
@@ -153,9 +153,9 @@ fn member(field: &Field) -> TokenStream {
     }
 }
 
-/// The attributes that are stored, and never answered. The item has a secret itself, in place of what is answered.
+/// The attributes that are stored, and never answered. The item has the secrets themselves, in place of their masks.
 fn hidden(declaration: &Declaration) -> TokenStream {
-    let is_hidden = |field: &&Field| field.role == RoleWord::Hidden || field.secret().is_some();
+    let is_hidden = |field: &&Field| field.role == RoleWord::Hidden || field.has_secrets();
     let hidden = declaration.fields.iter().filter(is_hidden).map(|field| {
         let (name, json) = (&field.name, field.json());
         code_of! { field => crate::table::item::hide(item, #json, &self.#name)?; }

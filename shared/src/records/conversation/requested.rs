@@ -212,7 +212,7 @@ async fn prepare(table: &Table, widget: WidgetId, new: &Outbound) -> Result<Prep
         table.reserve::<Delivery>(widget.id.into(), 1),
     );
     let mut refused: Option<Error> = match assistant {
-        Ok(Some(assistant)) if assistant.webhook_id.is_some() => None,
+        Ok(Some(assistant)) if assistant.webhook_id.is_some() || !widget.secrets.is_empty() => None,
         Ok(Some(_)) => Some(Widget::has_no_webhook()),
         Ok(None) => Some(Widget::has_no_assistant()),
         Err(error) => Some(error.into()),
