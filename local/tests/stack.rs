@@ -22,6 +22,7 @@ mod document;
 mod events;
 mod executions;
 mod exercises;
+mod fairness;
 mod faults;
 mod filters;
 mod harness;
