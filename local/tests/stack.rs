@@ -54,6 +54,7 @@ mod table;
 mod template;
 mod tour;
 mod transactions;
+mod turns;
 mod unique;
 mod updates;
 mod verify;
