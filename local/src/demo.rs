@@ -13,6 +13,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use shared::network::Network;
+use shared::network::lanes::LaneTime;
 use shared::records::agency::{Agency, BillingPlan};
 use shared::records::assistant::Assistant;
 use shared::records::contact::Contact;
@@ -173,6 +174,7 @@ impl Demo {
             ids: Ids::Given(Arc::clone(&given)),
             keys: KeyCache::default(),
             limiter: Limiter::default(),
+            lanes: LaneTime::default(),
             // Its addresses are public; nothing is sent to them.
             network: Network::public(),
         };

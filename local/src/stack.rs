@@ -12,6 +12,7 @@ use dynoxide::Database;
 use embedded_dynamodb::Embedded;
 use embedded_dynamodb::partitions::Partitions;
 use shared::network::address::Reach;
+use shared::network::lanes::LaneTime;
 use shared::network::{Network, SystemLookup};
 use shared::request::authentication::KeyCache;
 use shared::request::config::{Config, TABLE_ATTEMPT};
@@ -188,6 +189,7 @@ impl Settings {
             ids: self.ids.clone(),
             keys: KeyCache::default(),
             limiter: Limiter::default(),
+            lanes: LaneTime::default(),
             network,
         }
     }

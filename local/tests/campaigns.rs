@@ -172,7 +172,10 @@ async fn an_undelivered_contact_fails_with_its_reason() {
         if behaviour == Behaviour::Answer(500) {
             // The circuit stays open after the last delivery.
             let health = delivery::health::of(&sender.org.table, sender.widget.id.into()).await.unwrap();
-            assert!(health.connector && health.circuit_is_open(), "the health of the connector is lost: {health:?}");
+            assert!(
+                health.connector && health.circuit_is_open(sender.setup.clock.now()),
+                "the health of the connector is lost: {health:?}"
+            );
         }
     }
 }

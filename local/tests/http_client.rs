@@ -176,7 +176,8 @@ async fn events_reach_a_receiver_with_the_operator_s_authority() {
     let post = async |file: Option<PathBuf>| {
         let network = Network::new(Reach::Loopback, Arc::new(SystemLookup), Duration::from_secs(20)).trusting(file);
         let sender = Sender::of(&network).unwrap();
-        let attempt = sender.post(&server.url, Vec::new(), "{}".into(), Clock::System.now()).await;
+        let attempt =
+            sender.post(&server.url, Vec::new(), "{}".into(), Clock::System.now(), Duration::from_secs(20)).await;
         (attempt.status, attempt.error)
     };
     for none in [None, Some(empty), Some(missing)] {

@@ -42,6 +42,9 @@ fn of_deliveries() -> Vec<String> {
         retried_by: SentBy::Stream,
         jitter: 0.0,
     };
+    let cut_short = || DeliveryOutcome::CutShort {
+        attempt: Attempt { at: now, status: None, milliseconds: 1, error: None, answer: None },
+    };
     let outcomes = || {
         vec![
             ("asked again", DeliveryOutcome::AskedAgain { by: Uuid::nil() }),
@@ -50,6 +53,7 @@ fn of_deliveries() -> Vec<String> {
             ("attempted, 2xx", attempted(204)),
             ("attempted, failed", attempted(500)),
             ("attempted, 410", attempted(410)),
+            ("attempted, cut short", cut_short()),
             ("deferred", DeliveryOutcome::Deferred),
             ("window closed", DeliveryOutcome::WindowClosed { opens: now }),
             ("campaign paused", DeliveryOutcome::Paused),

@@ -3,9 +3,11 @@
 //!
 //! - [`address`] is the table of networks to which nothing is ever sent. [`own`] knows the service's own addresses.
 //! - [`client`] is the interface to the HTTP client. [`tls`] has the trusted certificate authorities.
+//! - [`lanes`] remembers whose slow endpoints have made the stream wait.
 
 pub mod address;
 pub mod client;
+pub mod lanes;
 pub mod own;
 pub mod tls;
 
@@ -27,8 +29,7 @@ use crate::network::own::OwnAddresses;
 pub const LONGEST_URL: usize = 2048;
 /// The time limit of a look-up.
 const LOOKUP: Duration = Duration::from_secs(3);
-/// The time limit of an attempt: enough for a slow receiver, and short enough that a dead one hardly delays a
-/// batch.
+/// The time limit of an attempt of the tick: enough for a slow receiver. The stream has a part of it.
 const ATTEMPT: Duration = Duration::from_secs(15);
 
 /// Finds the addresses of a host.
@@ -57,7 +58,7 @@ pub struct Network {
     pub reach: Reach,
     /// How names are resolved.
     pub lookup: Arc<dyn Lookup>,
-    /// The time limit of an attempt.
+    /// The time limit of an attempt of the tick.
     pub attempt: Duration,
     /// The certificates of private authorities for receivers, in addition to the public authorities.
     pub authorities: Option<PathBuf>,

@@ -20,8 +20,8 @@ impl Operation for UpdateWebhook {
             webhook.update(&changes, now);
             Ok::<_, Error>(())
         };
-        // Its owner enables it because it works again, or changes its address: so its circuit closes and its failure
-        // count starts at zero.
+        // Its owner enables it because it works again, or changes its address: so its circuit closes, unless it was slow
+        // within the hour, and its failure count starts at zero.
         let reset = |was: &Webhook, is: &Webhook| {
             let works = is.enabled && (is.endpoint != was.endpoint || changes.enabled != Patch::Absent);
             works.then(|| delivery::health::resetting(&cx.table, (id.into(), false), now))

@@ -26,6 +26,7 @@ mod import;
 mod limits;
 mod lists;
 mod memory;
+mod neighbours;
 mod organisation;
 mod sizes;
 mod start;
@@ -101,6 +102,8 @@ enum Measure {
     Ceilings,
     /// Deliveries: of many tenants, to a connector, and with little memory and few descriptors
     Deliveries,
+    /// Deliveries of one organisation beside slow endpoints of another
+    Neighbours,
     /// Contacts and deferred deliveries of a tick, by its processor time
     Ticks,
     /// Bodies of 256 KiB that mean no good, beside a plain parse
@@ -124,7 +127,7 @@ async fn main() -> Result<ExitCode> {
     }
     let all = arguments.measures.is_empty();
     let wanted = if all { Measure::value_variants() } else { &arguments.measures };
-    let in_process = !all && wanted.iter().all(|measure| matches!(measure, Measure::Ceilings));
+    let in_process = !all && wanted.iter().all(|measure| matches!(measure, Measure::Ceilings | Measure::Neighbours));
     let mut bench = if in_process { Bench::of_checkout()? } else { Bench::build()? };
     if arguments.check {
         return ratchet::check(&mut bench).await;
@@ -192,6 +195,7 @@ impl Measure {
                 | Self::Ceilings
                 | Self::Import
                 | Self::Deliveries
+                | Self::Neighbours
                 | Self::Ticks
                 | Self::Build
                 | Self::FirstBuild
@@ -221,6 +225,7 @@ impl Measure {
                 bench.build_sender()?;
                 deliveries::measure(bench, figures)
             }
+            Self::Neighbours => neighbours::measure(bench, figures),
             Self::Ticks => {
                 bench.build_sender()?;
                 ticks::measure(bench, figures)

@@ -35,12 +35,17 @@ impl Organisation {
 
     /// The data of the answer to a POST.
     pub async fn post(&self, stack: &Stack, path: &str, body: &Value) -> Result<Value> {
+        self.ask(stack, "POST", path, body).await
+    }
+
+    /// The data of the answer to a request; without a body if that is null.
+    pub async fn ask(&self, stack: &Stack, method: &str, path: &str, body: &Value) -> Result<Value> {
         let call = Call {
-            method: "POST".into(),
+            method: method.into(),
             path: path.into(),
             query: format!("api_key={}", self.key),
             headers: BTreeMap::new(),
-            body: body.to_string().into(),
+            body: if body.is_null() { Vec::new() } else { body.to_string().into() },
         };
         let answer = stack.answer(&call).await;
         if answer.status >= 300 {

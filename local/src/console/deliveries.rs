@@ -27,7 +27,8 @@ impl Console {
         let (mut healths, mut deliveries) = (Vec::new(), Vec::new());
         for webhook in &webhooks {
             let id = member(webhook, "id");
-            healths.push(listed(organisation, webhook, &self.health(organisation, id).await?));
+            let health = self.health(organisation, id).await?;
+            healths.push(listed(organisation, webhook, &health, health.circuit_is_open(self.clock.now())));
             let all = self.api.newest(organisation, &routes::LIST_DELIVERIES, &[("webhook_id", id)], ROWS).await?;
             deliveries.extend(all.into_iter().map(|delivery| (webhook, delivery)));
         }
@@ -55,12 +56,12 @@ impl Console {
     }
 }
 
-fn listed(organisation: &OrganisationWithKey, webhook: &Value, health: &EndpointHealth) -> Markup {
+fn listed(organisation: &OrganisationWithKey, webhook: &Value, health: &EndpointHealth, is_open: bool) -> Markup {
     let (id, enabled) = (member(webhook, "id"), webhook["enabled"] == true);
     html! {
         td.wide { (member(webhook, "name")) div { code { (member(webhook, "endpoint")) } } }
         td { @if enabled { "yes" } @else { span.bad { "no " (member(webhook, "disabled_reason")) } } }
-        td { @if health.circuit_is_open() { span.bad { "open" @if health.slow { ", slow" } } } @else { span.good { "closed" } } }
+        td { @if is_open { span.bad { "open" @if health.slow { ", slow" } } } @else { span.good { "closed" } } }
         td.number { (health.failures) }
         td { @if let Some(since) = health.failing_since { (time_of(since)) } }
         td.buttons { (button(organisation, &routes::SEND_TEST_EVENT, &[("webhook_id", id)], "Send a test event")) }

@@ -178,7 +178,7 @@ impl Setup {
     }
 
     /// The items of the table, or of an index, that meet `condition`, as JSON of DynamoDB.
-    fn find(&self, index: Option<&str>, condition: &str, values: &Value) -> Vec<Value> {
+    pub fn find(&self, index: Option<&str>, condition: &str, values: &Value) -> Vec<Value> {
         let (mut found, mut next) = (Vec::new(), Value::Null);
         loop {
             let mut request = json!({

@@ -1,18 +1,23 @@
 //! One attempt to send a delivery: makes the body, sends it, and saves the result.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
-use crate::delivery::body::{Body, Unsent, patience};
+use crate::delivery::body::{Body, Unsent};
 use crate::delivery::endpoint::{Endpoint, EndpointTarget, Target};
 use crate::delivery::outbox::Outbox;
-use crate::delivery::sender::OUT_OF_RESOURCES;
+use crate::delivery::sender::{OUT_OF_RESOURCES, TIMEOUT};
 use crate::delivery::signature;
 use crate::records::campaign::{self, ContactStatus};
-use crate::records::delivery::{Attempt, Delivery, DeliveryOutcome, DeliveryStage, DeliveryState, SentBy};
+use crate::records::delivery::{Attempt, Delivery, DeliveryOutcome, DeliveryStage, DeliveryState, Observed, SentBy};
 use crate::request::error::Result;
 
 /// An answer is slow if it takes at least this part of the time limit of an attempt: a fifth.
 const SLOW: u32 = 5;
+/// The part of the time limit that an attempt of the stream has: a third. Other deliveries wait for it.
+const IN_STREAM: u32 = 3;
+/// How long a delivery waits for its share of the process's resources, in the stream and in a tick.
+const PATIENCE: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(30));
 
 /// The result of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +46,7 @@ impl Outbox<'_> {
             EndpointTarget::Known(target) => target,
             EndpointTarget::Nowhere(reason) => return self.leave(endpoint, was, Unsent::Impossible(reason)).await,
         };
-        let Some(_share) = self.bounds.attempt(patience(was)).await else {
+        let Some(_share) = self.bounds.attempt(endpoint.table.tenant.org(), self.patience(was)).await else {
             return self.leave(endpoint, was, Unsent::Postponed).await;
         };
         let Some(was) = self.begin(endpoint, was).await? else { return Ok(AttemptEnd::NotDelivered) };
@@ -87,20 +92,37 @@ impl Outbox<'_> {
         attempt: Attempt,
         retry_after: Option<i64>,
     ) -> Result<AttemptEnd> {
-        let slow_from = (self.service.network.attempt / SLOW).as_millis();
-        endpoint.note_attempt(&attempt, u64::try_from(slow_from).unwrap_or(u64::MAX));
+        let (time, slow_from) = (Duration::from_millis(attempt.milliseconds), self.service.network.attempt / SLOW);
+        if is_of_stream(was) && time >= slow_from {
+            self.note_wait(endpoint.table.tenant.org(), time);
+        }
+        // The stream did not wait for an answer. The tick does, and only its attempt shows whether the endpoint fails.
+        let cut_short = is_of_stream(was) && attempt.status.is_none() && attempt.error.as_deref() == Some(TIMEOUT);
+        let slow_from = u64::try_from(slow_from.as_millis()).unwrap_or(u64::MAX);
+        endpoint.observe(if cut_short { Observed::cut_short(attempt.at) } else { Observed::of(&attempt, slow_from) });
         let (arrived, gone, now) = (attempt.succeeded(), attempt.status == Some(410), self.now());
         if !arrived {
             endpoint.disable_if_failing(gone, now).await?;
         }
-        let retried_by = endpoint.retried_by();
+        let retried_by = endpoint.retried_by(now);
         if !arrived && retried_by == SentBy::Tick {
             endpoint.note_deferral(now);
             endpoint.keep_health(now).await?;
         }
-        let outcome = DeliveryOutcome::Attempted { attempt, retry_after, retried_by, jitter: fastrand::f64() };
+        let outcome = if cut_short {
+            DeliveryOutcome::CutShort { attempt }
+        } else {
+            DeliveryOutcome::Attempted { attempt, retry_after, retried_by, jitter: fastrand::f64() }
+        };
         self.keep(endpoint, was, was.clone().decide(outcome, now)).await?;
         Ok(if arrived { AttemptEnd::Arrived } else { AttemptEnd::NotDelivered })
+    }
+
+    /// How long a delivery waits for its share of the process's resources: others wait for it in the stream, and a tick
+    /// has time until its deadline.
+    pub(super) fn patience(&self, was: &Delivery) -> Duration {
+        let (in_stream, in_tick) = PATIENCE;
+        if is_of_stream(was) { in_stream } else { self.time_left().map_or(in_tick, |left| left.min(in_tick)) }
     }
 
     /// Saves why a delivery was not sent.
@@ -155,7 +177,8 @@ impl Outbox<'_> {
     async fn post(&self, target: &Target, was: &Delivery, body: String) -> Result<(Attempt, Option<i64>)> {
         let (at, id) = (self.now(), was.event_id.to_string());
         let headers = signature::headers(&target.secrets(at), &id, at.unix_seconds(), &body)?;
-        let answer = self.sender.post(&target.url, headers.to_vec(), body, at).await;
+        let limit = self.service.network.attempt / if is_of_stream(was) { IN_STREAM } else { 1 };
+        let answer = self.sender.post(&target.url, headers.to_vec(), body, at, limit).await;
         let attempt = Attempt {
             at,
             status: answer.status.map(u64::from),
@@ -166,4 +189,9 @@ impl Outbox<'_> {
         let retry_after = answer.retry_after.map(|wait| i64::try_from(wait.as_secs()).unwrap_or(i64::MAX));
         Ok((attempt, retry_after))
     }
+}
+
+/// Whether the stream sends it. What the tick sends waits for the tick.
+fn is_of_stream(was: &Delivery) -> bool {
+    was.state == DeliveryState::Ready
 }

@@ -1,17 +1,14 @@
 //! The body of an event. It is made for each attempt from the records at that time. Only the contact may have changed
 //! in between: a copy of all records with every delivery would cost each contact of a campaign more writes.
 
-use std::time::Duration;
-
-use tokio::sync::SemaphorePermit;
-
+use crate::delivery::bounds::ResourceShare;
 use crate::delivery::endpoint::Endpoint;
 use crate::delivery::event::{CampaignData, ConversationData, Event, EventData, RequestedData, TestData};
 use crate::delivery::outbox::Outbox;
 use crate::records::campaign::{self, Campaign, CampaignContact, CampaignStatus, CampaignText, ContactStatus, TextOf};
 use crate::records::contact::Contact;
 use crate::records::conversation::{self, Conversation, Message};
-use crate::records::delivery::{Delivery, DeliveryState, Subject};
+use crate::records::delivery::{Delivery, Subject};
 use crate::request::error::Error;
 use crate::table::{Table, TableError};
 use crate::values::id::{CampaignContactId, CampaignId, ConversationId, WebhookId, WidgetId};
@@ -46,25 +43,19 @@ impl From<TableError> for Unsent {
 }
 
 /// A body, with its share of the memory.
-pub(super) struct Body<'a> {
+pub(super) struct Body {
     pub text: String,
-    pub share: Option<SemaphorePermit<'a>>,
+    pub share: Option<ResourceShare>,
 }
 
-/// How long a delivery waits for its share of the process's resources: in the stream other deliveries wait for it, and
-/// a tick has time.
-pub(super) const fn patience(was: &Delivery) -> Duration {
-    Duration::from_secs(if matches!(was.state, DeliveryState::Ready) { 2 } else { 30 })
-}
-
-fn print(was: &Delivery, data: EventData<'_>) -> Result<Body<'static>, Unsent> {
+fn print(was: &Delivery, data: EventData<'_>) -> Result<Body, Unsent> {
     let text = serde_json::to_string(&Event::of(was, data)).map_err(|error| Error::Internal(error.to_string()))?;
     Ok(Body { text, share: None })
 }
 
 impl Outbox<'_> {
     /// The body of a delivery.
-    pub(super) async fn body(&self, endpoint: &Endpoint, was: &Delivery) -> Result<Body<'_>, Unsent> {
+    pub(super) async fn body(&self, endpoint: &Endpoint, was: &Delivery) -> Result<Body, Unsent> {
         match was.subject() {
             Some(Subject::Test) => print(was, EventData::Test(TestData::of(WebhookId(endpoint.id.0)))),
             Some(Subject::Closed(id)) => self.closed(&endpoint.table, was, id).await,
@@ -75,22 +66,18 @@ impl Outbox<'_> {
     }
 
     /// The event of a closed conversation, which never changes, so the delivery needs no copy of it.
-    async fn closed(&self, table: &Table, was: &Delivery, id: ConversationId) -> Result<Body<'_>, Unsent> {
+    async fn closed(&self, table: &Table, was: &Delivery, id: ConversationId) -> Result<Body, Unsent> {
         let conversation = table.find::<Conversation>(id).await?;
         let conversation = conversation.ok_or(Unsent::Impossible("the conversation is gone"))?;
-        let share = self.bounds.body(&conversation, patience(was)).await.ok_or(Unsent::Postponed)?;
+        let share =
+            self.bounds.body(table.tenant.org(), &conversation, self.patience(was)).await.ok_or(Unsent::Postponed)?;
         let transcript = conversation::transcript(table, id).await?;
         let body = print(was, EventData::Conversation(ConversationData::of(&conversation, &transcript)))?;
         Ok(Body { share: Some(share), ..body })
     }
 
     /// The event for a contact of a campaign.
-    async fn of_campaign(
-        &self,
-        endpoint: &Endpoint,
-        was: &Delivery,
-        id: CampaignContactId,
-    ) -> Result<Body<'_>, Unsent> {
+    async fn of_campaign(&self, endpoint: &Endpoint, was: &Delivery, id: CampaignContactId) -> Result<Body, Unsent> {
         let table = &endpoint.table;
         let deleted = || Unsent::Stopped("deleted before it was sent");
         let (campaign, member) =
@@ -136,7 +123,7 @@ impl Outbox<'_> {
 }
 
 /// The event of a single message or call.
-async fn requested(endpoint: &Endpoint, was: &Delivery, id: ConversationId) -> Result<Body<'static>, Unsent> {
+async fn requested(endpoint: &Endpoint, was: &Delivery, id: ConversationId) -> Result<Body, Unsent> {
     let table = &endpoint.table;
     let (conversation, contact, message) =
         futures_util::try_join!(table.find::<Conversation>(id), contact_of(table, was), message_of(table, was))?;

@@ -149,9 +149,17 @@ impl Outbox<'_> {
         if !endpoint.has_no_target() && !ends.contains(&AttemptEnd::Arrived) {
             return DrainStep::End;
         }
-        if endpoint.connector().is_some() {
-            DrainStep::Wider(self.service.config.rate() as usize)
-        } else if width >= WIDTH && !endpoint.has_no_target() && !endpoint.circuit_is_open() {
+        let rate = endpoint.connector().map(|_| self.service.config.rate() as usize);
+        // Only so many answers at once show that an endpoint that was slow within the hour is as quick as the stream
+        // needs it.
+        if ends.len() >= rate.map_or(WIDTH, |rate| rate.min(WIDTH))
+            && ends.iter().all(|end| *end == AttemptEnd::Arrived)
+        {
+            endpoint.note_recovery();
+        }
+        if let Some(rate) = rate {
+            DrainStep::Wider(rate)
+        } else if width >= WIDTH && !endpoint.has_no_target() && !endpoint.circuit_is_open(self.now()) {
             DrainStep::HandOver
         } else {
             DrainStep::Wider(WIDTH)

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use futures_util::lock::Mutex as AsyncMutex;
 
 use crate::records::assistant::Assistant;
-use crate::records::delivery::{self, Attempt, Delivery, EndpointHealth, Observed, SentBy, health};
+use crate::records::delivery::{self, Delivery, EndpointHealth, Observed, SentBy, health};
 use crate::records::webhook::{DisabledReason, SigningSecret, Webhook};
 use crate::records::widget::Widget;
 use crate::table::declaration::Declared as _;
@@ -85,9 +85,17 @@ impl Endpoint {
         Self { id, table, target, read_at, health, saving: AsyncMutex::new(()) }
     }
 
-    /// Whether its deliveries are deferred.
-    pub fn circuit_is_open(&self) -> bool {
-        self.current_health().circuit_is_open()
+    /// Whether its deliveries are deferred at `now`.
+    pub fn circuit_is_open(&self, now: Timestamp) -> bool {
+        self.current_health().circuit_is_open(now)
+    }
+
+    /// Records that many deliveries have arrived at the same time: unless the last answer was slow, it no longer counts
+    /// that others were.
+    pub fn note_recovery(&self) {
+        if !self.current_health().slow {
+            self.observe(Observed { recovered: true, ..Observed::default() });
+        }
     }
 
     /// Whether there is no address, or no secret to sign with.
@@ -114,8 +122,8 @@ impl Endpoint {
 
     /// Whether the stream or the tick makes the next attempt of a delivery: the tick, if the circuit is open or the
     /// endpoint has a rate limit.
-    pub fn retried_by(&self) -> SentBy {
-        if self.circuit_is_open() || self.connector().is_some() { SentBy::Tick } else { SentBy::Stream }
+    pub fn retried_by(&self, now: Timestamp) -> SentBy {
+        if self.circuit_is_open(now) || self.connector().is_some() { SentBy::Tick } else { SentBy::Stream }
     }
 
     /// Records that a delivery is deferred.
@@ -123,11 +131,6 @@ impl Endpoint {
         if !self.current_health().has_noted_deferral(now) {
             self.observe(Observed { deferred_at: Some(now), ..Observed::default() });
         }
-    }
-
-    /// Records the result of an attempt.
-    pub fn note_attempt(&self, attempt: &Attempt, slow_from: u64) {
-        self.observe(Observed::of(attempt, slow_from));
     }
 
     /// Disables a webhook that is gone, or that has failed for too long.
@@ -187,7 +190,7 @@ impl Endpoint {
             return health::recheck_at(&self.table, &health, now.plus_seconds(LOOK_AGAIN)).await;
         }
         // The health of an endpoint without a target is useless.
-        let forget = self.has_no_target() || health.is_healthy();
+        let forget = self.has_no_target() || health.is_healthy(now);
         health::stop_draining(&self.table, &health, forget).await
     }
 
@@ -202,7 +205,8 @@ impl Endpoint {
         health.stored.with(&health.unsaved)
     }
 
-    fn observe(&self, observed: Observed) {
+    /// Adds what was observed of it, such as the result of an attempt.
+    pub fn observe(&self, observed: Observed) {
         let mut health = self.lock();
         health.unsaved = health.unsaved.then(observed);
     }

@@ -5,9 +5,13 @@
 //! circuit of an endpoint is open, its deliveries are deferred, and the tick of every minute drains them. It sends one
 //! delivery as a probe, and doubles the number as long as one of them arrives. A connector has a rate limit; a delivery
 //! that must wait longer than a second is deferred too.
+//!
+//! An organisation may have any number of endpoints. So it has only a share of the attempts of a batch and of a tick,
+//! and once it has made a lane of the stream wait for a quarter of a minute, its deliveries start in the tick.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use futures_util::future::join_all;
 use futures_util::lock::Mutex as AsyncMutex;
@@ -48,6 +52,10 @@ pub struct Outbox<'a> {
     pub(super) sender: Sender,
     /// The limits on concurrent use of resources.
     pub(super) bounds: Bounds,
+    /// When a tick begins no more attempts; `None` in the stream.
+    deadline: Option<Timestamp>,
+    /// For each organisation, how long its slowest attempt has made this batch wait, if it was slow.
+    waits: Mutex<BTreeMap<OrgId, Duration>>,
     /// Whether every attempt is counted before it is made.
     pub(super) counts_first: bool,
     /// Deliveries of which an attempt may have crashed the process: they are attempted one by one, while nothing else
@@ -67,7 +75,9 @@ impl<'a> Outbox<'a> {
         Ok(Self {
             service: cx.service,
             sender,
-            bounds: Bounds::default(),
+            bounds: Bounds::of_batch(),
+            deadline: None,
+            waits: Mutex::default(),
             counts_first: false,
             suspects: Mutex::default(),
             texts: AsyncMutex::default(),
@@ -105,6 +115,9 @@ impl<'a> Outbox<'a> {
         let sends = groups.into_iter().map(|((_, endpoint), (table, ready))| self.send_to(table, endpoint, ready));
         // Every delivery is attempted, even if one fails. The stream repeats the batch from the first failure.
         stopped.extend(join_all(sends).await.into_iter().filter_map(Result::err));
+        for (org, time) in std::mem::take(&mut *self.waits()) {
+            self.service.lanes.add(org, time, self.now());
+        }
         Unhandled::first(stopped)
     }
 
@@ -112,11 +125,12 @@ impl<'a> Outbox<'a> {
     ///
     /// # Errors
     /// The first error of an endpoint; the others are drained all the same.
-    pub async fn send_deferred(&self, cx: &EventContext<'_>) -> Result<()> {
+    pub async fn send_deferred(&mut self, cx: &EventContext<'_>) -> Result<()> {
         let now = self.now();
+        let deadline = now.plus_seconds(BUDGET);
+        (self.bounds, self.deadline) = (Bounds::of_tick(), Some(deadline));
         let due = self.service.store.due(Due::Endpoint, now, ENDPOINTS).await?;
-        let (endpoints, deadline) = (due.iter().filter_map(endpoint_of), now.plus_seconds(BUDGET));
-        let drains = endpoints.map(|(tenant, id)| self.drain(cx.table(tenant), id, deadline));
+        let drains = due.iter().filter_map(endpoint_of).map(|(tenant, id)| self.drain(cx.table(tenant), id, deadline));
         let drained = join_all(drains).await;
         let mut suspects = std::mem::take(&mut *self.suspects.lock().unwrap_or_else(PoisonError::into_inner));
         // The drains may use the whole budget of every tick. The function's timeout leaves time for one more attempt:
@@ -131,12 +145,36 @@ impl<'a> Outbox<'a> {
         drained.into_iter().collect()
     }
 
+    /// Records that the lane has waited for a slow attempt of `org`.
+    pub(super) fn note_wait(&self, org: OrgId, time: Duration) {
+        let mut waits = self.waits();
+        let longest = waits.entry(org).or_default();
+        *longest = time.max(*longest);
+    }
+
+    fn waits(&self) -> MutexGuard<'_, BTreeMap<OrgId, Duration>> {
+        self.waits.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The time until the deadline of a tick; `None` in the stream.
+    pub(super) fn time_left(&self) -> Option<Duration> {
+        let millis = self.deadline?.unix_millis() - self.now().unix_millis();
+        Some(Duration::from_millis(u64::try_from(millis).unwrap_or_default()))
+    }
+
+    /// Whether the tick makes the first attempt of a delivery: the circuit of its endpoint is open, or its organisation
+    /// has made the stream wait for as long as an attempt of the tick may take, within a minute.
+    fn starts_in_tick(&self, endpoint: &Endpoint) -> bool {
+        let (now, org) = (self.now(), endpoint.table.tenant.org());
+        endpoint.circuit_is_open(now) || self.service.lanes.of(org, now) >= self.service.network.attempt
+    }
+
     /// The time.
     pub(super) fn now(&self) -> Timestamp {
         self.service.clock.now()
     }
 
-    /// Sends the ready deliveries of an endpoint, or defers them if the circuit is open.
+    /// Sends the ready deliveries of an endpoint, or defers them.
     async fn send_to(&self, table: Table, id: EndpointId, ready: Vec<(usize, Delivery)>) -> Handled {
         let first = ready.first().map_or(0, |(at, _)| *at);
         let Some((_, any)) = ready.first() else { return Ok(()) };
@@ -156,17 +194,17 @@ impl<'a> Outbox<'a> {
         let mut results = join_all(others.into_iter().map(|(number, one)| send(one, time_of(number)))).await;
         for (number, one) in suspects {
             // The delivery before it may have opened the circuit.
-            let time = if endpoint.circuit_is_open() { None } else { time_of(number) };
+            let time = if self.starts_in_tick(&endpoint) { None } else { time_of(number) };
             results.push(send(one, time).await);
         }
         endpoint.keep_health(self.now()).await.map_err(|error| Unhandled::at(first, error))?;
         Unhandled::first(results.into_iter().filter_map(Result::err))
     }
 
-    /// The times at which `count` deliveries may be sent, or as many as the rate limit allows; `None` if the circuit is
-    /// open.
+    /// The times at which `count` deliveries may be sent, or as many as the rate limit allows; `None` if they start in
+    /// the tick.
     async fn send_times(&self, endpoint: &Endpoint, count: usize) -> Result<Option<Vec<Timestamp>>> {
-        if endpoint.circuit_is_open() {
+        if self.starts_in_tick(endpoint) {
             return Ok(None);
         }
         let now = self.now();

@@ -45,16 +45,17 @@ impl Sender {
         network.client.get().cloned().map(Self).ok_or_else(|| Error::Internal("no HTTP client".into()))
     }
 
-    /// Sends the JSON text `body` with `headers` to `url`, once. A date in the answer's `Retry-After` is compared with
-    /// `now`.
+    /// Sends the JSON text `body` with `headers` to `url`, once, within the time `limit`. A date in the answer's
+    /// `Retry-After` is compared with `now`.
     pub async fn post(
         &self,
         url: &str,
         headers: Vec<(&'static str, String)>,
         body: String,
         now: Timestamp,
+        limit: Duration,
     ) -> AttemptOutcome {
-        self.0.post(url, headers, body, now).await
+        self.0.post(url, headers, body, now, limit).await
     }
 }
 
@@ -71,7 +72,6 @@ impl Http {
         let client = reqwest::Client::builder()
             .tls_backend_preconfigured(client_config(network.authorities.as_deref()).map_err(|error| chain(&error))?)
             .dns_resolver(resolver)
-            .timeout(network.attempt)
             .connect_timeout(network.attempt.min(CONNECT))
             // An idle connection may be dead after Lambda has frozen the process, and its address was not checked for
             // this attempt.
@@ -92,13 +92,13 @@ impl Http {
         url: &str,
         headers: Vec<(&'static str, String)>,
         body: String,
-        now: Timestamp,
+        (now, limit): (Timestamp, Duration),
         attempt: &mut AttemptOutcome,
     ) -> Result<(), &'static str> {
         // A host that is an address is not passed to the resolver, so it is checked here. The endpoint may be older than
         // the rule that refuses the service's own addresses.
         let url = endpoint(self.reach, &self.own, url).map_err(word_of_refusal)?;
-        let mut request = self.client.post(url).header(CONTENT_TYPE, "application/json").body(body);
+        let mut request = self.client.post(url).timeout(limit).header(CONTENT_TYPE, "application/json").body(body);
         for (name, value) in headers {
             request = request.header(name, value);
         }
@@ -132,11 +132,12 @@ impl Client for Http {
         headers: Vec<(&'static str, String)>,
         body: String,
         now: Timestamp,
+        limit: Duration,
     ) -> BoxFuture<'a, AttemptOutcome> {
         Box::pin(async move {
             let started = Instant::now();
             let mut attempt = AttemptOutcome::default();
-            attempt.error = self.exchange(url, headers, body, now, &mut attempt).await.err();
+            attempt.error = self.exchange(url, headers, body, (now, limit), &mut attempt).await.err();
             attempt.milliseconds = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
             attempt
         })
@@ -162,6 +163,9 @@ impl Resolve for Guard {
     }
 }
 
+/// The word for an attempt that took longer than its limit.
+pub const TIMEOUT: &str = "timeout";
+
 /// The word for an attempt that failed because this process had no more descriptors, ports or memory. It is no sign of
 /// a bad endpoint.
 pub const OUT_OF_RESOURCES: &str = "out of resources";
@@ -170,7 +174,7 @@ pub const OUT_OF_RESOURCES: &str = "out of resources";
 /// or the network.
 fn word(error: &reqwest::Error) -> &'static str {
     if error.is_timeout() {
-        return "timeout";
+        return TIMEOUT;
     }
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(error) = cause {
@@ -266,7 +270,10 @@ mod tests {
     }
 
     async fn post(network: &Network, url: &str) -> AttemptOutcome {
-        Sender::of(network).unwrap().post(url, vec![("webhook-id", "msg_1".into())], BODY.into(), now()).await
+        Sender::of(network)
+            .unwrap()
+            .post(url, vec![("webhook-id", "msg_1".into())], BODY.into(), now(), network.attempt)
+            .await
     }
 
     async fn post_here(port: u16, limit: Duration) -> AttemptOutcome {
@@ -503,7 +510,8 @@ mod tests {
         plain.join().unwrap().unwrap();
 
         let forged = vec![("webhook-id", "a\r\nhost: b".to_owned())];
-        let attempt = Sender::of(&network).unwrap().post("http://127.0.0.1/", forged, BODY.into(), now()).await;
+        let attempt =
+            Sender::of(&network).unwrap().post("http://127.0.0.1/", forged, BODY.into(), now(), network.attempt).await;
         assert_eq!(attempt.error, Some("request not valid"));
     }
 

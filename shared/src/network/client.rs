@@ -16,6 +16,7 @@ pub trait Client: Send + Sync + Debug {
         headers: Vec<(&'static str, String)>,
         body: String,
         now: Timestamp,
+        limit: Duration,
     ) -> BoxFuture<'a, AttemptOutcome>;
 }
 

@@ -6,6 +6,7 @@ use crate::bucket::Bucket;
 use crate::bucket::kept::KeptObjects;
 use crate::input::Location;
 use crate::network::Network;
+use crate::network::lanes::LaneTime;
 use crate::network::own::OwnAddresses;
 use crate::request::api_key::Role;
 use crate::request::authentication::KeyCache;
@@ -44,6 +45,8 @@ pub struct Service {
     pub keys: KeyCache,
     /// This process's share of the limits of keys.
     pub limiter: Limiter,
+    /// How long each organisation has made the stream wait.
+    pub lanes: LaneTime,
     /// The network to which events are sent.
     pub network: Network,
 }
@@ -61,6 +64,7 @@ impl Service {
             ids: self.ids.clone(),
             keys: KeyCache::default(),
             limiter: Limiter::default(),
+            lanes: LaneTime::default(),
             network: self.network.clone(),
         }
     }

@@ -22,6 +22,7 @@ use crate::bucket::Bucket;
 use crate::bucket::kept::KeptObjects;
 use crate::mcp::Server;
 use crate::network::Network;
+use crate::network::lanes::LaneTime;
 use crate::request::authentication::KeyCache;
 use crate::request::config::{Config, Logging};
 use crate::request::context::Service;
@@ -191,6 +192,7 @@ async fn service(network: Network) -> Result<Service, Fatal> {
         ids: Ids::Random,
         keys: KeyCache::default(),
         limiter: Limiter::default(),
+        lanes: LaneTime::default(),
         network,
     })
 }

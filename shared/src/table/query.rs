@@ -165,7 +165,22 @@ impl Store {
     /// # Errors
     /// [`TableError`].
     pub async fn query_due(&self, partition: &str, until: &str, limit: i32) -> Result<Vec<Key>, TableError> {
+        Ok(self.due_page(partition, until, limit, None).await?.0)
+    }
+
+    /// A page of these keys, which begins after `start`, and where the next one begins; `None` after the last one.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn due_page(
+        &self,
+        partition: &str,
+        until: &str,
+        limit: i32,
+        start: Option<Item>,
+    ) -> Result<(Vec<Key>, Option<Item>), TableError> {
         let call = self.client.query().table_name(&*self.table_name).index_name(DUE_INDEX).limit(limit);
+        let call = call.set_exclusive_start_key(start);
         let call = call.key_condition_expression("due_pk = :due_pk AND due_at <= :until");
         let call = call.expression_attribute_values(":due_pk", text(partition));
         let call = call.expression_attribute_values(":until", text(until));
@@ -174,6 +189,7 @@ impl Store {
         let consumed = result.as_ref().ok().and_then(|output| output.consumed_capacity.as_ref());
         under_way.end(Unit::Read, units(consumed));
         let output = result.map_err(|error| failure(&error))?;
-        Ok(output.items.unwrap_or_default().iter().filter_map(key_of).collect())
+        let keys = output.items.unwrap_or_default().iter().filter_map(key_of).collect();
+        Ok((keys, output.last_evaluated_key))
     }
 }

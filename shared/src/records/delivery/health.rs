@@ -23,6 +23,10 @@ const DISABLED_AFTER: i64 = 5 * 86_400;
 const INDEX_LAG: i64 = 300;
 /// Seconds for which one recorded deferral is enough: far fewer than [`INDEX_LAG`].
 const NOTE_VALID: i64 = 30;
+/// Seconds for which one recorded slow answer is enough.
+const SLOW_NOTE_VALID: i64 = 300;
+/// Seconds after a recorded slow answer in which the stream sends nothing: at least an hour after each slow answer.
+const SLOW_FOR: i64 = 3600 + SLOW_NOTE_VALID;
 
 /// The state of the circuit breaker of an endpoint, from its recent attempts. A healthy endpoint has no such record.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -36,6 +40,9 @@ pub struct EndpointHealth {
     pub failing_since: Option<Timestamp>,
     /// Whether its last answer was slow.
     pub slow: bool,
+    /// When an answer was slow, within some minutes of the last one. The owner cannot reset it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slow_at: Option<Timestamp>,
     /// When a delivery was last deferred.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deferred_at: Option<Timestamp>,
@@ -90,6 +97,7 @@ impl EndpointHealth {
             failures: 0,
             failing_since: None,
             slow: false,
+            slow_at: None,
             deferred_at: None,
             connector: false,
             looked: false,
@@ -100,8 +108,13 @@ impl EndpointHealth {
     }
 
     /// Whether nothing is wrong with it.
-    pub const fn is_healthy(&self) -> bool {
-        !self.slow && self.failures == 0
+    pub fn is_healthy(&self, now: Timestamp) -> bool {
+        !self.slow && self.failures == 0 && !self.was_slow(now)
+    }
+
+    /// Whether it was slow within the hour.
+    fn was_slow(&self, now: Timestamp) -> bool {
+        self.slow_at.is_some_and(|at| now < at.plus_seconds(SLOW_FOR))
     }
 
     /// Whether a deferred delivery may exist that the index does not show yet.
@@ -115,8 +128,8 @@ impl EndpointHealth {
     }
 
     /// Whether the circuit is open: the stream sends nothing to this endpoint, and the tick probes it.
-    pub const fn circuit_is_open(&self) -> bool {
-        self.slow || self.failures >= OPENS_AFTER
+    pub fn circuit_is_open(&self, now: Timestamp) -> bool {
+        self.slow || self.failures >= OPENS_AFTER || self.was_slow(now)
     }
 
     /// Whether it has failed for so long that its webhook must be disabled.
@@ -132,6 +145,10 @@ impl EndpointHealth {
             failures: earlier.failures + observed.failures,
             failing_since: earlier.failing_since.or(observed.failing_since),
             slow: observed.slow.unwrap_or(self.slow),
+            slow_at: match (self.slow_at.filter(|_| !observed.recovered), observed.slow_at) {
+                (Some(noted), Some(slow)) if slow < noted.plus_seconds(SLOW_NOTE_VALID) => Some(noted),
+                (noted, slow) => slow.or(noted),
+            },
             deferred_at: observed.deferred_at.or(self.deferred_at),
             looked: self.looked && observed.deferred_at.is_none(),
             ..self.clone()
@@ -139,15 +156,16 @@ impl EndpointHealth {
     }
 
     /// This health, updated with observations of the endpoint whose address was read at `read_at`; the tick drains the
-    /// endpoint. If the circuit was closed after `read_at`, the address may have changed since, and only a deferral
-    /// counts.
+    /// endpoint. If the circuit was closed after `read_at`, the address may have changed since, and only a deferral and
+    /// the time of a slow answer count.
     #[must_use]
     pub fn after(&self, observed: &Observed, read_at: Timestamp, now: Timestamp) -> Self {
-        let deferral = Observed { deferred_at: observed.deferred_at, ..Observed::default() };
+        let Observed { slow_at, deferred_at, .. } = *observed;
+        let lasting = Observed { slow_at, deferred_at, ..Observed::default() };
         let is_of_now = self.reset_at.is_none_or(|reset_at| reset_at <= read_at);
         // A drain that only checks the list once more may be an hour away.
         let due_at = self.due_at.filter(|_| observed.deferred_at.is_none()).or(Some(now));
-        Self { due_at, ..self.with(if is_of_now { observed } else { &deferral }) }
+        Self { due_at, ..self.with(if is_of_now { observed } else { &lasting }) }
     }
 }
 
@@ -162,21 +180,32 @@ pub struct Observed {
     pub failing_since: Option<Timestamp>,
     /// Whether its last answer was slow.
     pub slow: Option<bool>,
+    /// When the first slow answer was.
+    pub slow_at: Option<Timestamp>,
+    /// Whether so many deliveries arrived at once that slow answers before no longer count.
+    pub recovered: bool,
     /// When a delivery was deferred.
     pub deferred_at: Option<Timestamp>,
 }
 
 impl Observed {
-    /// The owner says that the endpoint works again: the circuit is closed.
-    pub const fn reset() -> Self {
-        Self { succeeded: true, failures: 0, failing_since: None, slow: Some(false), deferred_at: None }
-    }
-
     /// The result of an attempt, which is slow if it took `slow_from` milliseconds or more.
     pub fn of(attempt: &Attempt, slow_from: u64) -> Self {
-        let (succeeded, slow) = (attempt.succeeded(), Some(attempt.milliseconds >= slow_from));
-        let failing_since = Some(attempt.at).filter(|_| !succeeded);
-        Self { succeeded, failures: u64::from(!succeeded), failing_since, slow, deferred_at: None }
+        let (succeeded, slow) = (attempt.succeeded(), attempt.milliseconds >= slow_from);
+        Self {
+            succeeded,
+            failures: u64::from(!succeeded),
+            failing_since: Some(attempt.at).filter(|_| !succeeded),
+            slow: Some(slow),
+            slow_at: Some(attempt.at).filter(|_| slow),
+            ..Self::default()
+        }
+    }
+
+    /// An attempt that began `at` this time, and was ended before an answer could come: the endpoint is slow, and
+    /// nobody knows whether it fails.
+    pub fn cut_short(at: Timestamp) -> Self {
+        Self { slow: Some(true), slow_at: Some(at), ..Self::default() }
     }
 
     /// These observations, followed by the ones made `later`.
@@ -188,6 +217,8 @@ impl Observed {
             failures: earlier.failures + later.failures,
             failing_since: earlier.failing_since.or(later.failing_since),
             slow: later.slow.or(self.slow),
+            slow_at: self.slow_at.filter(|_| !later.recovered).or(later.slow_at),
+            recovered: self.recovered || later.recovered,
             deferred_at: later.deferred_at.or(self.deferred_at),
         }
     }

@@ -70,6 +70,11 @@ pub enum DeliveryOutcome {
         /// From 0 to 1.
         jitter: f64,
     },
+    /// The stream has ended an attempt before an answer came. The tick, which has more time, makes the next one at once.
+    CutShort {
+        /// What is known of it.
+        attempt: Attempt,
+    },
     /// It is left to the tick without an attempt.
     Deferred,
     /// The attempt that had begun was not made.
@@ -119,6 +124,9 @@ impl Delivery {
             DeliveryOutcome::Attempted { attempt, retry_after, retried_by, jitter } => {
                 self.attempted(attempt, (retry_after, retried_by, jitter), now)
             }
+            DeliveryOutcome::CutShort { attempt } => {
+                self.with_result(attempt).enter(DeliveryStage::Waiting { due: now, by: SentBy::Tick }, now)
+            }
             DeliveryOutcome::Deferred => {
                 Self { releases: 0, ..self }.enter(DeliveryStage::Waiting { due: now, by: SentBy::Tick }, now)
             }
@@ -155,20 +163,13 @@ impl Delivery {
     /// The delivery after an attempt. The next attempt waits for the backoff or for the time that the endpoint asks
     /// for, whichever is longer.
     fn attempted(
-        mut self,
+        self,
         attempt: Attempt,
         (retry_after, retried_by, jitter): (Option<i64>, SentBy, f64),
         now: Timestamp,
     ) -> Self {
         let (succeeded, gone) = (attempt.succeeded(), attempt.status == Some(410));
-        (self.unconfirmed, self.releases) = (0, 0);
-        (self.status, self.milliseconds) = (attempt.status, Some(attempt.milliseconds));
-        self.error.clone_from(&attempt.error);
-        self.log.push(attempt);
-        let surplus = self.log.len().saturating_sub(LOG);
-        self.log.drain(..surplus);
         let delay = usize::try_from(self.tries).ok().and_then(|tries| DELAYS.get(tries)).copied();
-        (self.attempts, self.tries) = (self.attempts + 1, self.tries + 1);
         let stage = match delay {
             _ if succeeded => DeliveryStage::Delivered,
             Some(delay) if !gone => {
@@ -176,7 +177,18 @@ impl Delivery {
             }
             _ => DeliveryStage::Dead,
         };
-        self.enter(stage, now)
+        Self { tries: self.tries + 1, ..self.with_result(attempt) }.enter(stage, now)
+    }
+
+    /// The delivery with one more attempt in its log, which did not crash the process.
+    fn with_result(mut self, attempt: Attempt) -> Self {
+        (self.unconfirmed, self.releases) = (0, 0);
+        (self.status, self.milliseconds) = (attempt.status, Some(attempt.milliseconds));
+        self.error.clone_from(&attempt.error);
+        self.log.push(attempt);
+        let surplus = self.log.len().saturating_sub(LOG);
+        self.log.drain(..surplus);
+        Self { attempts: self.attempts + 1, ..self }
     }
 
     /// The only function that stores a stage.
@@ -224,6 +236,13 @@ mod tests {
         DeliveryOutcome::Attempted { attempt, retry_after: None, retried_by: SentBy::Stream, jitter: 0.0 }
     }
 
+    fn cut_short() -> DeliveryOutcome {
+        let error = Some("timeout".to_owned());
+        DeliveryOutcome::CutShort {
+            attempt: Attempt { at: later(0), status: None, milliseconds: 5000, error, answer: None },
+        }
+    }
+
     fn in_stage(stage: DeliveryStage) -> Delivery {
         let new = NewDelivery::test(EventId(Uuid::nil()), later(0));
         Delivery::new(DeliveryId(Uuid::nil()), new, later(0)).enter(stage, later(0))
@@ -245,6 +264,7 @@ mod tests {
                 (answered(204), DeliveryStage::Delivered),
                 (answered(500), retried),
                 (answered(410), DeliveryStage::Dead),
+                (cut_short(), held),
                 (DeliveryOutcome::Deferred, held),
                 (DeliveryOutcome::NotAttempted, before),
                 (DeliveryOutcome::WindowClosed { opens: later(60) }, opens),
@@ -274,6 +294,15 @@ mod tests {
         let asked =
             DeliveryOutcome::Attempted { attempt, retry_after: Some(600), retried_by: SentBy::Tick, jitter: 1.0 };
         assert_eq!(again.decide(asked, later(0)).stage(), DeliveryStage::Waiting { due: later(660), by: SentBy::Tick });
+    }
+
+    #[test]
+    fn an_attempt_that_is_cut_short_takes_no_step_of_the_backoff() {
+        let delivery = in_stage(DeliveryStage::Ready { due: None }).decide(cut_short(), later(0));
+        assert_eq!((delivery.attempts, delivery.tries, delivery.log.len()), (1, 0, 1));
+        assert_eq!((delivery.milliseconds, delivery.error.as_deref()), (Some(5000), Some("timeout")));
+        let retried = DeliveryStage::Waiting { due: later(DELAYS[0]), by: SentBy::Stream };
+        assert_eq!(delivery.decide(answered(500), later(0)).stage(), retried);
     }
 
     #[test]

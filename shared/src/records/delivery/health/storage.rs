@@ -40,8 +40,8 @@ pub async fn keep(
     }
 }
 
-/// Closes the circuit of an endpoint whose owner says that it works again, or has changed its address. The health is
-/// written without a read.
+/// Closes the circuit of an endpoint whose owner says that it works again, or has changed its address. If the endpoint
+/// was slow within the hour, the tick still makes the first attempts. The health is written without a read.
 pub fn resetting(table: &Table, (endpoint, connector): (EndpointId, bool), now: Timestamp) -> Write {
     let healthy = UpdateExpression::new()
         .set("id", text(endpoint))
