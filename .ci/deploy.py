@@ -57,12 +57,17 @@ def weigh() -> None:
 def deploy(address: str, architecture: str, wanted: str) -> None:
     """Deploys the build; the output of SAM must contain `wanted`."""
     # These overrides replace those of samconfig.toml, so the stage is among them.
-    base = f"http://127.0.0.1:{PAYMENT_PORT}"
-    overrides = (f"Stage={STAGE}", f"Architecture={architecture}", f"PaymentApiBase={base}", "Mcp=Enabled")
+    overrides = (f"Stage={STAGE}", f"Architecture={architecture}", "Mcp=Enabled")
     config = ("--config-file", str(ROOT / "samconfig.toml"), "--config-env", STAGE)
     built = ("--template-file", str(BUILD / "template.yaml"), "--parameter-overrides", *overrides)
     said = run("sam", "deploy", *config, *built, AWS_ENDPOINT_URL=address)
     expect(wanted in said, f"{said}\nsam deploy does not say: {wanted}")
+
+
+def payments(service: Deployment) -> None:
+    """The functions call the payment provider of this machine. The parameter takes no address without TLS."""
+    for function in ("SetupPaymentWebhookFunction", "CheckPaymentWebhookFunction", "RemovePaymentWebhooksFunction"):
+        service.configure(function, PAYMENT_API_BASE=f"http://127.0.0.1:{PAYMENT_PORT}")
 
 
 def keys(service: Deployment) -> None:
@@ -234,6 +239,7 @@ def main(architecture: str, receives: str) -> None:
         step("deploy", deploy, address, architecture, "Successfully created/updated stack")
         step("deploy again", deploy, address, architecture, "No changes to deploy")
         service = Deployment(address)
+        step("payments", payments, service)
         step("keys", keys, service)
         step("demo set", load, client("dynamodb", demo[2]), demo[3], client("dynamodb", address), service.table)
         step("page", run, ".ci/page", service.url, "--deployed")

@@ -24,6 +24,7 @@ mod executions;
 mod exercises;
 mod faults;
 mod filters;
+mod gateway;
 mod harness;
 mod http_client;
 mod idempotency;
