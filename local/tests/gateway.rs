@@ -245,11 +245,11 @@ fn a_gateway_error_has_the_shape_of_a_service_error() {
 /// The setting of the gateway for this method of this path, and the condition under which it is there.
 fn setting(method: &str, path: &str) -> Option<(Option<String>, Value)> {
     let settings = api()["MethodSettings"].take();
-    let settings = settings.as_array().unwrap().iter().map(|setting| match setting["!If"].as_array() {
+    let mut settings = settings.as_array().unwrap().iter().map(|setting| match setting["!If"].as_array() {
         Some(branches) => (branches[0].as_str().map(str::to_owned), branches[1].clone()),
         None => (None, setting.clone()),
     });
-    settings.into_iter().find(|(_, setting)| setting["HttpMethod"] == method && setting["ResourcePath"] == path)
+    settings.find(|(_, setting)| setting["HttpMethod"] == method && setting["ResourcePath"] == path)
 }
 
 #[test]
