@@ -64,12 +64,6 @@ def deploy(address: str, architecture: str, wanted: str) -> None:
     expect(wanted in said, f"{said}\nsam deploy does not say: {wanted}")
 
 
-def payments(service: Deployment) -> None:
-    """The functions call the payment provider of this machine. The parameter takes no address without TLS."""
-    for function in ("SetupPaymentWebhookFunction", "CheckPaymentWebhookFunction", "RemovePaymentWebhooksFunction"):
-        service.configure(function, PAYMENT_API_BASE=f"http://127.0.0.1:{PAYMENT_PORT}")
-
-
 def keys(service: Deployment) -> None:
     """From an empty table to the first successful call, and back."""
     good, made = service.invoke("IssueApiKeyFunction", {"name": "CI"})
@@ -239,7 +233,8 @@ def main(architecture: str, receives: str) -> None:
         step("deploy", deploy, address, architecture, "Successfully created/updated stack")
         step("deploy again", deploy, address, architecture, "No changes to deploy")
         service = Deployment(address)
-        step("payments", payments, service)
+        for name in ("SetupPaymentWebhookFunction", "CheckPaymentWebhookFunction", "RemovePaymentWebhooksFunction"):
+            service.configure(name, PAYMENT_API_BASE=f"http://127.0.0.1:{PAYMENT_PORT}")  # the parameter takes https
         step("keys", keys, service)
         step("demo set", load, client("dynamodb", demo[2]), demo[3], client("dynamodb", address), service.table)
         step("page", run, ".ci/page", service.url, "--deployed")

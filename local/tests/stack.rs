@@ -68,6 +68,7 @@ mod support {
     pub mod fixture;
     pub mod forms;
     pub mod functions;
+    pub mod gateway;
     pub mod generated;
     pub mod keyed;
     pub mod log;

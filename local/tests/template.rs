@@ -7,11 +7,10 @@ use local::bucket::FAILED_RECORDS_BUCKET;
 use local::roles::{LIST_BUCKET, of_failed_records};
 use local::template::{ANY_METHOD, camel_case, document};
 use serde_json::Value;
-use shared::request::route::Route;
 use shared::{reactions, routes};
 
-use crate::gateway;
 use crate::support::functions::{Function, functions};
+use crate::support::gateway::{self, condition};
 use crate::support::generated::{around, generated, generated_between, generating, read};
 use crate::support::permits::{Recorded, allowed, completed, recorded, write_of};
 
@@ -111,14 +110,6 @@ fn paths() -> String {
         }
     }
     text
-}
-
-/// The condition under which a route is deployed, if a parameter switches it on or off.
-pub fn condition(route: &Route) -> Option<&'static str> {
-    if *route == routes::MCP {
-        return Some("HasMcp");
-    }
-    routes::DOCUMENTS.contains(&route).then_some("HasDocuments")
 }
 
 fn integration(method: &str, function: &str) -> String {
