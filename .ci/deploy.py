@@ -56,8 +56,7 @@ def weigh() -> None:
 
 def deploy(address: str, architecture: str, wanted: str) -> None:
     """Deploys the build; the output of SAM must contain `wanted`."""
-    # These overrides replace those of samconfig.toml, so the stage is among them.
-    overrides = (f"Stage={STAGE}", f"Architecture={architecture}", "Mcp=Enabled")
+    overrides = (f"Stage={STAGE}", f"Architecture={architecture}", "Mcp=Enabled")  # instead of those of samconfig.toml
     config = ("--config-file", str(ROOT / "samconfig.toml"), "--config-env", STAGE)
     built = ("--template-file", str(BUILD / "template.yaml"), "--parameter-overrides", *overrides)
     said = run("sam", "deploy", *config, *built, AWS_ENDPOINT_URL=address)
