@@ -56,9 +56,7 @@ def weigh() -> None:
 
 def deploy(address: str, architecture: str, wanted: str) -> None:
     """Deploys the build; the output of SAM must contain `wanted`."""
-    # These overrides replace those of samconfig.toml, so the stage is among them.
-    base = f"http://127.0.0.1:{PAYMENT_PORT}"
-    overrides = (f"Stage={STAGE}", f"Architecture={architecture}", f"PaymentApiBase={base}", "Mcp=Enabled")
+    overrides = (f"Stage={STAGE}", f"Architecture={architecture}", "Mcp=Enabled")  # instead of those of samconfig.toml
     config = ("--config-file", str(ROOT / "samconfig.toml"), "--config-env", STAGE)
     built = ("--template-file", str(BUILD / "template.yaml"), "--parameter-overrides", *overrides)
     said = run("sam", "deploy", *config, *built, AWS_ENDPOINT_URL=address)
@@ -234,6 +232,8 @@ def main(architecture: str, receives: str) -> None:
         step("deploy", deploy, address, architecture, "Successfully created/updated stack")
         step("deploy again", deploy, address, architecture, "No changes to deploy")
         service = Deployment(address)
+        for name in ("SetupPaymentWebhookFunction", "CheckPaymentWebhookFunction", "RemovePaymentWebhooksFunction"):
+            service.configure(name, PAYMENT_API_BASE=f"http://127.0.0.1:{PAYMENT_PORT}")  # the parameter takes https
         step("keys", keys, service)
         step("demo set", load, client("dynamodb", demo[2]), demo[3], client("dynamodb", address), service.table)
         step("page", run, ".ci/page", service.url, "--deployed")

@@ -11,7 +11,6 @@ use aws_smithy_types::body::SdkBody;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
-use shared::table::keys::{PK, RATE};
 use tokio::task_local;
 
 use crate::Trouble;
@@ -29,9 +28,9 @@ pub type Permit = fn(&str, &str, bool) -> bool;
 /// The calls that each function may make.
 #[derive(Debug, Clone, Default)]
 pub struct Roles {
-    /// By function: `dynamodb:PutItem` on the table, `dynamodb:Query index/Due` on one of its indexes,
-    /// `dynamodb:UpdateItem RATE#*` on the items whose partition key begins so, `s3:PutObject` on the objects of the
-    /// bucket of files, `s3:PutObject FailedRecordsBucket` on the objects of the other one, and so on.
+    /// By function: `dynamodb:GetItem` on the table, `dynamodb:Query index/Due` on one of its indexes,
+    /// `dynamodb:PutItem ORG#*` on the items whose partition key begins so, `s3:PutObject` on the objects of the bucket
+    /// of files, `s3:PutObject FailedRecordsBucket` on the objects of the other one, and so on.
     allowed: Arc<BTreeMap<String, BTreeSet<String>>>,
     permit: Option<Permit>,
 }
@@ -87,11 +86,7 @@ impl Roles {
     }
 
     fn permits(&self, function: &str, permission: &str) -> bool {
-        let allowed = self.allowed.get(function).is_some_and(|allowed| {
-            // A role that may update every item may also update token buckets.
-            allowed.contains(permission)
-                || permission.strip_suffix(&of_buckets()).is_some_and(|all| allowed.contains(all))
-        });
+        let allowed = self.allowed.get(function).is_some_and(|allowed| allowed.contains(permission));
         self.permit.map_or(allowed, |permit| permit(function, permission, allowed))
     }
 }
@@ -129,25 +124,46 @@ fn refusal(status: u16, body: String) -> HttpConnectorFuture {
     HttpConnectorFuture::ready(Ok(HttpResponse::new(status, SdkBody::from(body))))
 }
 
-/// The end of a permission for the items of the token buckets only.
-fn of_buckets() -> String {
-    format!(" {RATE}*")
+/// The writes of single items. Each needs a permission for the beginning of the item's partition key. A check of a
+/// transaction is one of them: it has a key, and tells whether its condition holds.
+pub const WRITES: [&str; 5] = [
+    "dynamodb:BatchWriteItem",
+    "dynamodb:ConditionCheckItem",
+    "dynamodb:DeleteItem",
+    "dynamodb:PutItem",
+    "dynamodb:UpdateItem",
+];
+
+/// The partition keys that begin as `key` does, as the condition of a statement names them: `ORG#*`.
+fn pattern(key: &str) -> String {
+    key.split_once('#').map_or_else(|| key.to_owned(), |(kind, _)| format!("{kind}#*"))
+}
+
+/// The patterns of the partition keys that a statement allows; empty if its condition is of another form.
+fn patterns(condition: &str) -> Vec<String> {
+    let condition: Value = serde_json::from_str(condition).unwrap_or_default();
+    let patterns = &condition["ForAllValues:StringLike"]["dynamodb:LeadingKeys"];
+    let only_them = json!({"ForAllValues:StringLike": {"dynamodb:LeadingKeys": patterns}});
+    let patterns = patterns.as_array().filter(|_| condition == only_them);
+    patterns.into_iter().flatten().filter_map(|pattern| pattern.as_str().map(str::to_owned)).collect()
 }
 
 /// The permissions of a statement on the table with its indexes and on the bucket with its objects; empty for any other
 /// statement.
 fn allowed(permission: &Permission) -> Result<Vec<String>, Trouble> {
     let not_understood = || Trouble(format!("a role's statement on {} is not understood", permission.resource));
-    let all = |end: &str| permission.actions.iter().map(|action| format!("{action}{end}")).collect();
+    let all = |end: &str| permission.actions.iter().map(|action| format!("{action}{end}")).collect::<Vec<_>>();
     let resource: Value = serde_json::from_str(&permission.resource).unwrap_or_default();
     let name = resource["!GetAtt"].as_str().or(resource["!Sub"].as_str()).unwrap_or_default();
-    let of_keys = json!({"ForAllValues:StringLike": {"dynamodb:LeadingKeys": [format!("{RATE}*")]}}).to_string();
+    let patterns = patterns(&permission.condition);
     let lists = permission.actions.iter().all(|action| action == LIST_BUCKET);
     match (name, permission.condition.as_str()) {
         ("Table.Arn" | "${FilesBucket.Arn}/*", "null") => Ok(all("")),
         ("${FailedRecordsBucket.Arn}/*", "null") => Ok(all(&of_failed_records())),
         ("FailedRecordsBucket.Arn", "null") if lists => Ok(all(&of_failed_records())),
-        ("Table.Arn", condition) if condition == of_keys => Ok(all(&of_buckets())),
+        ("Table.Arn", _) if !patterns.is_empty() => {
+            Ok(patterns.iter().flat_map(|pattern| all(&format!(" {pattern}"))).collect())
+        }
         ("FilesBucket.Arn", "null") if lists => Ok(all("")),
         (name, "null") => match name.strip_prefix("${Table.Arn}/index/") {
             Some(index) if index.chars().all(char::is_alphanumeric) => Ok(all(&format!(" index/{index}"))),
@@ -210,43 +226,80 @@ fn needed(request: &HttpRequest) -> BTreeSet<String> {
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
 struct CallBody {
-    key: BTreeMap<String, Value>,
+    #[serde(alias = "Item")]
+    key: WrittenKey,
     index_name: Option<String>,
     transact_items: Vec<Action>,
+    request_items: BTreeMap<String, Vec<BatchAction>>,
+}
+
+/// The item that an action writes, or its key.
+#[derive(Deserialize)]
+struct Written {
+    #[serde(rename = "Key", alias = "Item")]
+    key: WrittenKey,
+}
+
+/// The partition key of an item.
+#[derive(Default, Deserialize)]
+struct WrittenKey {
+    #[serde(default)]
+    pk: BTreeMap<String, String>,
+}
+
+impl WrittenKey {
+    /// The permission for `action` on the item.
+    fn permission(&self, action: &str) -> String {
+        let pk = self.pk.get("S").map(String::as_str).unwrap_or_default();
+        format!("dynamodb:{action} {}", pattern(pk))
+    }
 }
 
 /// An action of a transaction.
 #[derive(Deserialize)]
 enum Action {
-    ConditionCheck(IgnoredAny),
-    Delete(IgnoredAny),
+    ConditionCheck(Written),
+    Delete(Written),
     Get(IgnoredAny),
-    Put(IgnoredAny),
-    Update(IgnoredAny),
+    Put(Written),
+    Update(Written),
+}
+
+/// An action of a batch.
+#[derive(Deserialize)]
+enum BatchAction {
+    DeleteRequest(Written),
+    PutRequest(Written),
 }
 
 /// The permissions for a call of the database. A transaction needs the permissions of its actions, and none of its own.
-/// A read of an index needs the permission for the index. Taking tokens needs only the permission to update the items
-/// of the buckets.
+/// A write needs the permission for the partition key of its item, a read of an index the permission for the index.
 fn of_call(action: &str, body: Option<&[u8]>) -> BTreeSet<String> {
-    let is_looked_into = action == "UpdateItem" || action == "Query" || action.starts_with("Transact");
+    let is_single = ["DeleteItem", "PutItem", "UpdateItem"].contains(&action);
+    let is_looked_into = is_single || action == "BatchWriteItem" || action == "Query" || action.starts_with("Transact");
     let body = body.filter(|_| is_looked_into).and_then(|body| serde_json::from_slice(body).ok());
-    let CallBody { key, index_name, transact_items } = body.unwrap_or_default();
-    if action == "UpdateItem" && key.get(PK).is_some_and(|pk| pk["S"].as_str().is_some_and(|pk| pk.starts_with(RATE))) {
-        return [format!("dynamodb:UpdateItem{}", of_buckets())].into();
+    let CallBody { key, index_name, transact_items, request_items } = body.unwrap_or_default();
+    if is_single {
+        return [key.permission(action)].into();
+    }
+    if action == "BatchWriteItem" {
+        let of_item = |each: &BatchAction| match each {
+            BatchAction::DeleteRequest(item) | BatchAction::PutRequest(item) => item.key.permission(action),
+        };
+        return request_items.values().flatten().map(of_item).collect();
     }
     if !action.starts_with("Transact") {
         let index = index_name.map(|index| format!(" index/{index}"));
         return [format!("dynamodb:{action}{}", index.unwrap_or_default())].into();
     }
-    let permission = |action| match action {
-        Action::ConditionCheck(_) => "dynamodb:ConditionCheckItem",
-        Action::Delete(_) => "dynamodb:DeleteItem",
-        Action::Get(_) => "dynamodb:GetItem",
-        Action::Put(_) => "dynamodb:PutItem",
-        Action::Update(_) => "dynamodb:UpdateItem",
+    let of_item = |each: &Action| match each {
+        Action::ConditionCheck(item) => item.key.permission("ConditionCheckItem"),
+        Action::Delete(item) => item.key.permission("DeleteItem"),
+        Action::Get(_) => "dynamodb:GetItem".to_owned(),
+        Action::Put(item) => item.key.permission("PutItem"),
+        Action::Update(item) => item.key.permission("UpdateItem"),
     };
-    transact_items.into_iter().map(|action| permission(action).to_owned()).collect()
+    transact_items.iter().map(of_item).collect()
 }
 
 #[cfg(test)]
@@ -256,22 +309,38 @@ mod tests {
 
     #[test]
     fn a_call_needs_the_permissions_that_iam_checks() {
-        let condition = json!({"ConditionExpression": "attribute_exists(pk)", "ReturnValues": "ALL_NEW"});
-        let transaction = json!({"TransactItems": [{"Put": condition}, {"ConditionCheck": condition}, {"Update": {}}]});
+        let key = |pk: &str| json!({"pk": {"S": pk}, "sk": {"S": "1"}});
+        let put = |pk: &str| json!({"Item": {"pk": {"S": pk}, "count": {"N": "1"}, "tags": {"L": []}}});
+        let on = |pk: &str| json!({"Key": key(pk), "ConditionExpression": "attribute_exists(pk)"});
+        let transaction = json!({"TransactItems": [
+            {"Put": put("ORG#1#TAG")}, {"ConditionCheck": on("ORG#1")}, {"Update": on("KEY#1")}, {"Delete": on("ORG#1")},
+        ]});
+        let batch = json!({"RequestItems": {"t": [
+            {"PutRequest": put("ORG#1")}, {"DeleteRequest": {"Key": key("ORG#2")}}, {"PutRequest": put("KEY#1")},
+        ]}});
         for (action, body, wanted) in [
-            ("BatchGetItem", json!({"RequestItems": {}}), vec!["dynamodb:BatchGetItem"]),
+            ("BatchGetItem", json!({"RequestItems": {"t": {"Keys": [key("ORG#1")]}}}), vec!["dynamodb:BatchGetItem"]),
+            ("GetItem", on("KEY#1"), vec!["dynamodb:GetItem"]),
             ("Query", json!({"KeyConditionExpression": "pk = :pk"}), vec!["dynamodb:Query"]),
             ("Query", json!({"IndexName": "Due"}), vec!["dynamodb:Query index/Due"]),
-            ("UpdateItem", condition.clone(), vec!["dynamodb:UpdateItem"]),
-            ("UpdateItem", json!({"Key": {"pk": {"S": "ORG#1"}}}), vec!["dynamodb:UpdateItem"]),
-            ("UpdateItem", json!({"Key": {"pk": {"S": "RATE#1"}}}), vec!["dynamodb:UpdateItem RATE#*"]),
-            ("PutItem", condition.clone(), vec!["dynamodb:PutItem"]),
+            ("UpdateItem", on("ORG#1#LIST#TAG"), vec!["dynamodb:UpdateItem ORG#*"]),
+            ("UpdateItem", on("RATE#1"), vec!["dynamodb:UpdateItem RATE#*"]),
+            ("DeleteItem", on("PAYMENT_WEBHOOK#1"), vec!["dynamodb:DeleteItem PAYMENT_WEBHOOK#*"]),
+            ("PutItem", put("ORG#1"), vec!["dynamodb:PutItem ORG#*"]),
+            ("PutItem", put("KEY#1"), vec!["dynamodb:PutItem KEY#*"]),
+            ("PutItem", put("WARM_UP"), vec!["dynamodb:PutItem WARM_UP"]),
+            ("BatchWriteItem", batch, vec!["dynamodb:BatchWriteItem KEY#*", "dynamodb:BatchWriteItem ORG#*"]),
             (
                 "TransactWriteItems",
                 transaction,
-                vec!["dynamodb:ConditionCheckItem", "dynamodb:PutItem", "dynamodb:UpdateItem"],
+                vec![
+                    "dynamodb:ConditionCheckItem ORG#*",
+                    "dynamodb:DeleteItem ORG#*",
+                    "dynamodb:PutItem ORG#*",
+                    "dynamodb:UpdateItem KEY#*",
+                ],
             ),
-            ("TransactGetItems", json!({"TransactItems": [{"Get": {}}]}), vec!["dynamodb:GetItem"]),
+            ("TransactGetItems", json!({"TransactItems": [{"Get": on("ORG#1")}]}), vec!["dynamodb:GetItem"]),
         ] {
             let needed = of_call(action, Some(body.to_string().as_bytes()));
             assert_eq!(needed.into_iter().collect::<Vec<_>>(), wanted, "{action}");
@@ -297,11 +366,19 @@ mod tests {
             resource: resource.to_string(),
             condition: condition.to_string(),
         };
-        let of_keys = json!({"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["RATE#*"]}});
+        let of_keys = |patterns: &[&str]| json!({"ForAllValues:StringLike": {"dynamodb:LeadingKeys": patterns}});
+        let mut and_more = of_keys(&["RATE#*"]);
+        and_more["StringLike"] = json!({"x": "y"});
         let table = || json!({"!GetAtt": "Table.Arn"});
         for (statement, wanted) in [
             (statement(&["a:B", "a:C"], table(), Value::Null), Some(vec!["a:B", "a:C"])),
-            (statement(&["a:B"], table(), of_keys), Some(vec!["a:B RATE#*"])),
+            (statement(&["a:B"], table(), of_keys(&["RATE#*"])), Some(vec!["a:B RATE#*"])),
+            (
+                statement(&["a:B", "a:C"], table(), of_keys(&["KEY#*", "ORG#*"])),
+                Some(vec!["a:B KEY#*", "a:C KEY#*", "a:B ORG#*", "a:C ORG#*"]),
+            ),
+            (statement(&["a:B"], table(), of_keys(&[])), None),
+            (statement(&["a:B"], table(), and_more), None),
             (statement(&["a:B"], table(), json!({"StringLike": {"x": "y"}})), None),
             (statement(&["a:B"], json!({"!Sub": "${Table.Arn}/index/Due"}), Value::Null), Some(vec!["a:B index/Due"])),
             (statement(&["a:B"], json!({"!Sub": "${Table.Arn}/index/*"}), Value::Null), None),
@@ -329,15 +406,16 @@ mod tests {
     }
 
     #[test]
-    fn permission_to_update_every_item_includes_tokens() {
+    fn a_write_needs_the_permission_for_its_partition_key() {
         let roles = |allowed: &str| Roles {
             allowed: Arc::new([("f".to_owned(), BTreeSet::from([allowed.to_owned()]))].into()),
             permit: None,
         };
         for (allowed, needed, permits) in [
-            ("dynamodb:UpdateItem", "dynamodb:UpdateItem RATE#*", true),
-            ("dynamodb:UpdateItem RATE#*", "dynamodb:UpdateItem RATE#*", true),
-            ("dynamodb:UpdateItem RATE#*", "dynamodb:UpdateItem", false),
+            ("dynamodb:PutItem ORG#*", "dynamodb:PutItem ORG#*", true),
+            ("dynamodb:PutItem ORG#*", "dynamodb:PutItem KEY#*", false),
+            ("dynamodb:PutItem", "dynamodb:PutItem ORG#*", false),
+            ("dynamodb:UpdateItem RATE#*", "dynamodb:UpdateItem ORG#*", false),
             ("dynamodb:Query", "dynamodb:Query index/Due", false),
         ] {
             assert_eq!(roles(allowed).permits("f", needed), permits, "{allowed} {needed}");

@@ -1,4 +1,4 @@
-//! Runs log lines of Lambda and the functions through the template's filters: each failure raises its alarms.
+//! Runs log lines of Lambda, the functions and the gateway through the template's filters: each failure raises its alarms.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -14,7 +14,7 @@ use shared::runtime::lambda::tracing::level_filters::LevelFilter;
 use shared::runtime::lambda::{json_lines, tracing};
 use shared::values::limits::Limits;
 
-use crate::support::fixture::{ACME, settings, streaming, valid_call, with_faults};
+use crate::support::fixture::{ACME, ACME_READ_ONLY, settings, stack, streaming, valid_call, with_faults};
 use crate::support::functions::functions;
 use crate::support::generated::{generated_between, read};
 use crate::support::log::{Log, listening};
@@ -95,6 +95,34 @@ async fn redriven(seconds: i64) -> Vec<String> {
     lines
 }
 
+/// The line of the gateway's log about a request that was answered with this status.
+fn access_line(status: u16) -> String {
+    let format = resources("AWS::Serverless::Api")["Api"]["AccessLogSetting"]["Format"].as_str().unwrap().to_owned();
+    let mut parts = format.split("$context.");
+    let mut line = parts.next().unwrap().to_owned();
+    for part in parts {
+        let end = part.find(|character: char| !character.is_ascii_alphanumeric() && character != '.').unwrap();
+        let (variable, rest) = part.split_at(end);
+        // The other values are texts in quotes, and times in milliseconds.
+        line += &if variable == "status" { status.to_string() } else { "12".to_owned() };
+        line += rest;
+    }
+    assert_eq!(serde_json::from_str::<Value>(&line).unwrap()["status"], status, "{line}");
+    line
+}
+
+/// The lines of the gateway's log about as many requests without a key and writes with a read-only key, in turn.
+async fn refused(requests: usize) -> Vec<String> {
+    let stack = stack().await;
+    let mut lines = Vec::new();
+    for (key, wanted) in [("in-unknown", 401), (ACME_READ_ONLY, 403)] {
+        let answer = stack.answer(&valid_call(&routes::DELETE_TAG, 'a', key)).await;
+        assert_eq!(answer.status, wanted);
+        lines.push(access_line(answer.status));
+    }
+    lines.into_iter().cycle().take(requests).collect()
+}
+
 /// Each failure with the log lines of one call and the counts of these lines.
 async fn failures() -> Vec<(&'static str, Vec<String>, Metrics)> {
     let failed = Metrics { failed_calls: 1, ..Metrics::default() };
@@ -126,6 +154,11 @@ async fn failures() -> Vec<(&'static str, Vec<String>, Metrics)> {
             "Records that were given up are not handled within twelve hours",
             redriven(13 * 3600).await,
             Metrics { unhandled_records: 2, ..Metrics::default() },
+        ),
+        (
+            "More than 300 requests in five minutes are answered 401 or 403",
+            refused(301).await,
+            Metrics { refused_requests: 301, ..Metrics::default() },
         ),
     ]
 }
@@ -196,13 +229,14 @@ struct Metrics {
     unchecked_limits: usize,
     failed_records: usize,
     unhandled_records: usize,
+    refused_requests: usize,
 }
 
 impl Metrics {
     fn of(lines: &[String]) -> Self {
-        let count = |filter: &str| {
+        let count_in = |log: &str, filter: &str| {
             let filter = resources("AWS::Logs::MetricFilter")[filter].clone();
-            assert_eq!(filter["LogGroupName"], json!({"!Ref": "LogGroup"}));
+            assert_eq!(filter["LogGroupName"], json!({"!Ref": log}));
             let pattern = filter["FilterPattern"].as_str().unwrap();
             let value = filter["MetricTransformations"][0]["MetricValue"].as_str().unwrap();
             // The value is a number or the name of a numeric field.
@@ -215,12 +249,14 @@ impl Metrics {
             };
             lines.iter().filter(|line| matches(pattern, line)).map(value).sum()
         };
+        let count = |filter: &str| count_in("LogGroup", filter);
         Self {
             failed_calls: count("FailedCalls"),
             unreadable_items: count("UnreadableItems"),
             unchecked_limits: count("UncheckedLimits"),
             failed_records: count("FailedRecords"),
             unhandled_records: count("UnhandledRecords"),
+            refused_requests: count_in("AccessLogGroup", "RefusedRequests"),
         }
     }
 
@@ -230,11 +266,12 @@ impl Metrics {
             "UnreadableItems" => self.unreadable_items,
             "FailedRecords" => self.failed_records,
             "UnhandledRecords" => self.unhandled_records,
+            "RefusedRequests" => self.refused_requests,
             other => panic!("no alarm is for {other}"),
         }
     }
 
-    /// The alarms that these counts raise within a minute.
+    /// The alarms that these counts raise within the period of each.
     fn raised(self) -> BTreeSet<String> {
         let raised = |(id, alarm): (String, Value)| {
             // The metrics in the stack's namespace come from filters.
@@ -300,11 +337,21 @@ async fn lines_without_a_failure_are_not_counted() {
         ),
         ("another error line", written(LevelFilter::TRACE, async || tracing::error!(consumer = "x", "change")).await),
         ("the same words as a warning", written(LevelFilter::TRACE, async || tracing::warn!("unreadable item")).await),
+        ("other answers of the gateway", [200, 400, 404, 422, 429, 500].map(access_line).to_vec()),
         ("a line that is no JSON", vec!["status != success, 500, unreadable item".to_owned()]),
     ] {
         assert!(!lines.is_empty(), "{case}");
         assert_eq!(Metrics::of(&lines), Metrics::default(), "{case}: {lines:#?}");
     }
+}
+
+/// An unhappy caller with a wrong key is no reason for an alarm.
+#[tokio::test]
+async fn three_hundred_refused_requests_raise_no_alarm() {
+    let counted = Metrics::of(&refused(300).await);
+    assert_eq!(counted, Metrics { refused_requests: 300, ..Metrics::default() });
+    assert_eq!(counted.raised(), BTreeSet::new());
+    assert_eq!(alarms()["RefusedRequestsAlarm"]["Period"], 300);
 }
 
 /// The failures that raise an alarm without a line in the log.

@@ -1,29 +1,34 @@
 //! Tests that make each function call everything that it ever calls. The harness checks each call of a function against
 //! its role.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::error::ProvideErrorMetadata as _;
+use aws_sdk_dynamodb::types::{AttributeValue, Put, PutRequest, TransactWriteItem, WriteRequest};
 use local::bucket::FAILED_RECORDS_BUCKET;
-use local::database::{Data, TABLE_NAME, snapshot};
+use local::database::{Data, TABLE_NAME, client, snapshot};
 use local::event_source::StreamFaults;
 use local::gateway::endpoint;
 use local::http::Call;
-use local::roles::{as_function, of_failed_records};
+use local::roles::{Roles, as_function, of_failed_records};
 use local::{Settings, Stack, functions};
 use serde_json::{Value, json};
 use shared::records::campaign::CampaignContact;
 use shared::records::datasource::DatasourceFile;
 use shared::records::widget::Widget;
 use shared::routes;
+use shared::runtime::http_client;
+use shared::table::keys::{PK, SK};
 use shared::values::id::{CampaignContactId, DatasourceFileId, DatasourceId, WidgetId};
 use shared::values::limits::Limits;
 use uuid::Uuid;
 
 use crate::exercises::EXERCISES;
 use crate::support::fixture::{
-    ACME, acme, call, data, die_in_every_list, get, id, json, kind, post, scratch, settings, stack, streaming,
-    valid_body, valid_call,
+    ACME, PATIENT, acme, call, data, die_in_every_list, everything, get, id, json, kind, post, scratch, settings,
+    stack, streaming, valid_body, valid_call,
 };
 use crate::support::generated::{names_in, read};
 use crate::support::owners::{OWNERS, owner};
@@ -282,6 +287,59 @@ async fn operations_may_make_their_calls_after_a_campaign() {
         (&routes::DELETE_CAMPAIGN_CONTACT, format!("/api/v1/campaign_contact/{id}")),
     ] {
         data(&stack.answer(&call(route.method, &path, ACME)).await);
+    }
+}
+
+/// The functions that write API keys. An API key is nothing but an item `KEY#…`, so who writes one opens an organisation.
+const KEY_WRITERS: &[&str] = &["issue-api-key", "revoke-api-key", "update-api-key"];
+
+/// A transaction, a batch and each single write of `item`, with the code of the failure.
+async fn writes(client: &Client, item: HashMap<String, AttributeValue>) -> Vec<String> {
+    let mut own = item.clone();
+    own.insert(PK.to_owned(), AttributeValue::S("ORG#01900000-0000-7000-8000-a00000000001#LIST#TAG".to_owned()));
+    let put = |item| Put::builder().table_name(TABLE_NAME).set_item(Some(item)).build().unwrap();
+    let request =
+        |item| WriteRequest::builder().put_request(PutRequest::builder().set_item(Some(item)).build().unwrap()).build();
+    let transaction = [own.clone(), item.clone()].map(|item| TransactWriteItem::builder().put(put(item)).build());
+    let (batch, key) = ([own, item.clone()].map(request).to_vec(), Some(item.clone()));
+    let code = |error: Option<&str>| error.unwrap_or_default().to_owned();
+    vec![
+        code(client.put_item().table_name(TABLE_NAME).set_item(Some(item)).send().await.unwrap_err().code()),
+        code(client.update_item().table_name(TABLE_NAME).set_key(key.clone()).send().await.unwrap_err().code()),
+        code(client.delete_item().table_name(TABLE_NAME).set_key(key).send().await.unwrap_err().code()),
+        code(client.batch_write_item().request_items(TABLE_NAME, batch).send().await.unwrap_err().code()),
+        code(
+            client
+                .transact_write_items()
+                .set_transact_items(Some(transaction.to_vec()))
+                .send()
+                .await
+                .unwrap_err()
+                .code(),
+        ),
+    ]
+}
+
+/// Any other function that is broken, or that somebody else has changed, cannot make a key.
+#[tokio::test]
+async fn only_functions_of_operators_may_write_api_keys() {
+    let stack = stack().await;
+    // The roles of the template decide, even if `cargo generate` runs this test.
+    let connector = Roles::of(&template(), None).unwrap().connector(embedded_dynamodb::connector(&stack.database));
+    let client = client(&stack.dynamodb_url, http_client::client(connector), PATIENT);
+    let before = everything(&stack).await;
+    let text = |text: &str| AttributeValue::S(text.to_owned());
+    let key = HashMap::from([(PK.to_owned(), text(&format!("KEY#{}", "0".repeat(64)))), (SK.to_owned(), text("KEY"))]);
+    let template = template();
+    for function in template.permissions.keys().filter(|function| !KEY_WRITERS.contains(&function.as_str())) {
+        let codes = as_function(function, writes(&client, key.clone())).await;
+        assert_eq!(codes, ["AccessDeniedException"; 5], "{function}");
+    }
+    assert_eq!(everything(&stack).await, before);
+    for function in KEY_WRITERS {
+        let may = |action: &str| allowed()[*function].contains(&format!("dynamodb:{action} KEY#*"));
+        assert!(may("PutItem") || may("UpdateItem"), "{function}");
+        assert!(template.routes.iter().all(|route| route.function != *function), "{function} has a route");
     }
 }
 

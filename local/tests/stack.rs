@@ -25,6 +25,7 @@ mod exercises;
 mod fairness;
 mod faults;
 mod filters;
+mod gateway;
 mod guard;
 mod harness;
 mod http_client;
@@ -72,6 +73,7 @@ mod support {
     pub mod fixture;
     pub mod forms;
     pub mod functions;
+    pub mod gateway;
     pub mod generated;
     pub mod keyed;
     pub mod log;

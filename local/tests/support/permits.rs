@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::{LazyLock, Mutex, PoisonError};
 
-use local::roles::Roles;
+use local::roles::{Roles, WRITES};
 use local::template::Template;
 use shared::table::keys::RATE;
 
@@ -22,13 +22,26 @@ pub fn allowed() -> BTreeMap<String, BTreeSet<String>> {
             allowed.entry(function).or_default().insert(permission);
         }
     }
-    simplified(allowed)
+    completed(allowed)
 }
 
-/// Removes the permission for token buckets from functions that may change every item.
-pub fn simplified(mut of_functions: BTreeMap<String, BTreeSet<String>>) -> BTreeMap<String, BTreeSet<String>> {
-    for permissions in of_functions.values_mut().filter(|permissions| permissions.contains("dynamodb:UpdateItem")) {
-        permissions.remove(&format!("dynamodb:UpdateItem {RATE}*"));
+/// A permission to write, as its action and the partition keys that it is for: `dynamodb:PutItem` and `ORG#*`.
+pub fn write_of(permission: &str) -> Option<(&str, &str)> {
+    permission.split_once(' ').filter(|(action, _)| WRITES.contains(action))
+}
+
+/// Completes the writes of each function: its role allows all of its actions on all of its partition keys, because AWS
+/// does not say whether a condition sees the key of one action of a transaction or the keys of all of them. No
+/// transaction takes tokens. A write without partition keys is left out: it would allow every item.
+pub fn completed(mut of_functions: BTreeMap<String, BTreeSet<String>>) -> BTreeMap<String, BTreeSet<String>> {
+    let tokens = format!("{RATE}*");
+    for permissions in of_functions.values_mut() {
+        permissions.retain(|permission| !WRITES.contains(&permission.as_str()));
+        let writes = permissions.iter().filter_map(|permission| write_of(permission));
+        let (actions, patterns): (Vec<_>, Vec<_>) = writes.filter(|(_, pattern)| *pattern != tokens).unzip();
+        let every = |action| patterns.iter().map(move |pattern| format!("{action} {pattern}"));
+        let all: Vec<_> = actions.iter().flat_map(every).collect();
+        permissions.extend(all);
     }
     of_functions
 }
