@@ -26,7 +26,7 @@ fn due_item(setup: &Setup, kind: &str) -> Value {
 }
 
 /// Stores a copy of `item` with other values.
-fn put(setup: &Setup, item: &Value, values: Value) {
+fn put(setup: &Setup, item: &Value, values: &Value) {
     let mut item = item.clone();
     item.as_object_mut().unwrap().extend(values.as_object().unwrap().clone());
     let request = json!({"TableName": TABLE_NAME, "Item": item});
@@ -38,7 +38,7 @@ fn crowd_of_endpoints(setup: &Setup, item: &Value, org: OrgId, count: usize, due
     for _ in 0..count {
         let id = Uuid::now_v7();
         let pk = format!("ORG#{org}#ENDPOINT_HEALTH#{id}");
-        put(setup, item, json!({"pk": {"S": pk}, "id": {"S": id}, "due_at": {"S": due_at}}));
+        put(setup, item, &json!({"pk": {"S": pk}, "id": {"S": id}, "due_at": {"S": due_at}}));
     }
 }
 
@@ -64,7 +64,7 @@ async fn a_campaign_behind_those_of_another_organisation_begins_at_once() {
         let (pk, sk) = (format!("ORG#{}#LIST#CAMPAIGN#ROWS", other.id), format!("{place:010}"));
         let id = with_ordinal(Uuid::now_v7(), place as u64);
         let due = json!({"pk": {"S": pk}, "sk": {"S": sk}, "id": {"S": id}, "due_at": {"S": EARLY}});
-        put(setup, &item, due);
+        put(setup, &item, &due);
     }
     setup.stack.tick("send-campaigns").await.unwrap();
     assert_eq!(sender.outcome(&id).await, all("sent", 1));
