@@ -355,24 +355,48 @@ fn no_file_has_a_name_without_meaning() {
     }
 }
 
+/// The names of all tests, with their files.
+fn tests() -> Vec<(String, String)> {
+    let name = Regex::new(r"#\[(?:tokio::)?test[^\n]*\](?:\s*#\[[^\n]*\])*\s*(?:async )?fn (\w+)").unwrap();
+    let rust = ["shared", "functions", "local"].into_iter().flat_map(paths_below).filter(is_rust);
+    let in_file = |path: String| {
+        let code = read(&path);
+        let found = name.captures_iter(&code).map(|found| code[found.get_group(1).unwrap().range()].to_owned());
+        found.map(|test| (test, path.clone())).collect::<Vec<_>>()
+    };
+    rust.flat_map(in_file).collect()
+}
+
+/// A row of `docs/SECURITY.md` names tests, or says that it is not held.
+#[test]
+fn the_security_page_names_existing_tests() {
+    let tests: BTreeSet<String> = tests().into_iter().map(|(test, _)| test).collect();
+    let page = read("docs/SECURITY.md");
+    let rows = page.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| ---"));
+    let mut named = BTreeSet::new();
+    for row in rows.filter(|row| !row.contains("Shown by")) {
+        let words = row.split('`').skip(1).step_by(2).filter(|word| word.matches('_').count() > 2);
+        let words: BTreeSet<String> = words.map(str::to_owned).collect();
+        let unknown: Vec<_> = words.difference(&tests).collect();
+        assert!(unknown.is_empty(), "{unknown:?} in {row}");
+        let needs_none = ["| not held |", "| partly | Logs", "[Dependencies]"].iter().any(|mark| row.contains(mark));
+        assert_eq!(words.is_empty(), needs_none, "{row}");
+        named.extend(words);
+    }
+    assert!(named.len() > 60, "only {} tests are named", named.len());
+}
+
 /// The name of a test says subject, verb and result. A name that begins with a clause needs a second reading.
 #[test]
 fn each_test_name_begins_with_its_subject_and_is_short() {
-    let name = Regex::new(r"#\[(?:tokio::)?test[^\n]*\](?:\s*#\[[^\n]*\])*\s*(?:async )?fn (\w+)").unwrap();
     let clauses =
         ["what", "who", "whoever", "whatever", "wherever", "however", "where", "those", "nobody", "whichever"];
-    let rust = ["shared", "functions", "local"].into_iter().flat_map(paths_below).filter(is_rust);
-    let mut count = 0;
-    for path in rust {
-        let code = read(&path);
-        for found in name.captures_iter(&code) {
-            let test = &code[found.get_group(1).unwrap().range()];
-            assert!(!clauses.contains(&test.split('_').next().unwrap()), "{path}: {test}");
-            assert!(test.len() <= 66, "{path}: {test}");
-            count += 1;
-        }
+    let tests = tests();
+    for (test, path) in &tests {
+        assert!(!clauses.contains(&test.split('_').next().unwrap()), "{path}: {test}");
+        assert!(test.len() <= 66, "{path}: {test}");
     }
-    assert!(count > 700, "only {count} tests were found");
+    assert!(tests.len() > 700, "only {} tests were found", tests.len());
 }
 
 /// The lines of the file of a licence, whose name follows the usage of crates: `Apache-2.0` is in `LICENSE-APACHE`.

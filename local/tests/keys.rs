@@ -64,16 +64,16 @@ async fn the_listing_shows_prefixes_only() {
 }
 
 #[tokio::test]
-async fn a_revoked_key_is_refused_after_thirty_seconds() {
+async fn a_revoked_key_is_refused_after_five_seconds() {
     let (stack, after) = stack_with_clock().await;
     let issued = issue(&stack, json!({"name": "Website"})).await;
     let (key, name) = (&issued["api_key"], json!({"org_id": issued["org_id"], "id": issued["id"]}));
     assert_eq!(status(&stack, key).await, 200);
     let revoked = json(&invoke(&stack, "revoke-api-key", &name).await);
     assert_eq!(revoked["revoked_at"], "2026-02-01T12:00:00.000Z");
-    after(29_999);
-    assert_eq!(status(&stack, key).await, 200, "a good key is trusted for thirty seconds");
-    after(30_000);
+    after(4999);
+    assert_eq!(status(&stack, key).await, 200, "a good key is known for five seconds");
+    after(5000);
     assert_eq!(status(&stack, key).await, 401);
     assert_eq!(json(&invoke(&stack, "revoke-api-key", &name).await), revoked, "a second revocation changes nothing");
 }
@@ -81,10 +81,10 @@ async fn a_revoked_key_is_refused_after_thirty_seconds() {
 #[tokio::test]
 async fn a_cached_key_is_refused_when_it_expires() {
     let (stack, after) = stack_with_clock().await;
-    let issued = issue(&stack, json!({"name": "Fair", "expires_at": "2026-02-01T13:00:10+01:00"})).await;
-    assert_eq!(issued["expires_at"], "2026-02-01T12:00:10.000Z");
+    let issued = issue(&stack, json!({"name": "Fair", "expires_at": "2026-02-01T13:00:04+01:00"})).await;
+    assert_eq!(issued["expires_at"], "2026-02-01T12:00:04.000Z");
     assert_eq!(status(&stack, &issued["api_key"]).await, 200);
-    after(10_000);
+    after(4000);
     assert_eq!(status(&stack, &issued["api_key"]).await, 401);
 }
 

@@ -14,10 +14,9 @@ use crate::table::store::Store;
 use crate::values::tenant::Tenant;
 use crate::values::time::Timestamp;
 
-/// Seconds for which a process trusts a valid key without another read. A revoked key may work for as long.
-const TRUST_GOOD: i64 = 30;
-/// Seconds for which an invalid key is refused without another read.
-const TRUST_BAD: i64 = 5;
+/// Seconds for which a process knows a key without another read. A revoked key may work for as long, and a new key may
+/// be refused for as long.
+const KNOWN: i64 = 5;
 /// The keys that a process remembers. The least recently used one is forgotten first.
 const REMEMBERED: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
 
@@ -44,8 +43,7 @@ impl KeyCache {
     }
 
     fn put(&self, hash: KeyHash, record: Option<ApiKeyRecord>, now: Timestamp) {
-        let trust = if record.as_ref().is_some_and(|record| record.is_valid(now)) { TRUST_GOOD } else { TRUST_BAD };
-        let remembered = Remembered { record, until: now.plus_seconds(trust) };
+        let remembered = Remembered { record, until: now.plus_seconds(KNOWN) };
         self.0.lock().unwrap_or_else(PoisonError::into_inner).put(hash, remembered);
     }
 }
