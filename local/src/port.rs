@@ -34,7 +34,7 @@ pub struct Port {
     listener: TcpListener,
     /// Its address.
     pub url: String,
-    guard: Guard,
+    guard: PortGuard,
 }
 
 impl Port {
@@ -50,14 +50,14 @@ impl Port {
             _ => Trouble(format!("cannot listen on {address}: {error}")),
         })?;
         let open = listener.local_addr().map_err(|error| Trouble(error.to_string()))?;
-        let guard = Guard { listen: open.ip(), cors_allow_origin: None };
+        let guard = PortGuard { listen: open.ip(), cors_allow_origin: None };
         Ok(Self { listener, url: format!("http://{open}"), guard })
     }
 
     /// The same port, whose API may also be called by pages of `origin`; `*` stands for all origins.
     #[must_use]
     pub fn allowing(self, origin: Option<String>) -> Self {
-        Self { guard: Guard { cors_allow_origin: origin, ..self.guard }, ..self }
+        Self { guard: PortGuard { cors_allow_origin: origin, ..self.guard }, ..self }
     }
 
     /// Serves `router` behind the guard until `stop` resolves.
@@ -72,21 +72,21 @@ impl Port {
 
 /// Decides which requests a port answers.
 #[derive(Debug)]
-struct Guard {
+struct PortGuard {
     /// The address of the port.
     listen: IpAddr,
     /// The origin whose pages may call the API.
     cors_allow_origin: Option<String>,
 }
 
-async fn guarded(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
+async fn guarded(State(guard): State<Arc<PortGuard>>, request: Request, next: Next) -> Response {
     match guard.refusal(&request) {
         Some(error) => (StatusCode::FORBIDDEN, Json(json!({"error": error}))).into_response(),
         None => next.run(request).await,
     }
 }
 
-impl Guard {
+impl PortGuard {
     /// Why the request is refused; `None` if it may pass.
     fn refusal(&self, request: &Request) -> Option<String> {
         let text = |name: &HeaderName| request.headers().get(name).map(|value| value.to_str().unwrap_or_default());
@@ -147,12 +147,12 @@ fn opens_a_page(request: &Request) -> bool {
 mod tests {
     use super::*;
 
-    fn guard(listen: &str) -> Guard {
-        Guard { listen: listen.parse().unwrap(), cors_allow_origin: None }
+    fn guard(listen: &str) -> PortGuard {
+        PortGuard { listen: listen.parse().unwrap(), cors_allow_origin: None }
     }
 
     /// Whether a request with these headers passes.
-    fn passes(guard: &Guard, path: &str, headers: &[(&str, &str)]) -> bool {
+    fn passes(guard: &PortGuard, path: &str, headers: &[(&str, &str)]) -> bool {
         let request = Request::get(path);
         let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
         guard.refusal(&request.body(axum::body::Body::empty()).unwrap()).is_none()

@@ -161,9 +161,9 @@ impl Journey {
             stable = stable.replace(&from, &to);
         }
         // The signature of an address and the duration of an attempt differ from run to run.
-        let signed = stable.split("?X-Amz-").enumerate().map(|(place, part)| {
+        let signed = stable.split("X-Amz-Algorithm").enumerate().map(|(place, part)| {
             let end = if place == 0 { 0 } else { part.find(['"', '\n']).unwrap_or(part.len()) };
-            format!("{}{}", if place == 0 { "" } else { "?X-Amz-…" }, &part[end..])
+            format!("{}{}", if place == 0 { "" } else { "X-Amz-…" }, &part[end..])
         });
         let timed = signed.collect::<String>();
         let milliseconds = |line: &str| match line.split_once("\"milliseconds\": ") {

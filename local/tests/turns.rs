@@ -83,7 +83,7 @@ async fn a_deferred_delivery_behind_those_of_another_organisation_is_sent() {
 }
 
 #[tokio::test]
-async fn what_is_due_alternates_between_organisations() {
+async fn due_items_alternate_between_organisations() {
     const LIMIT: i32 = 100;
     let setup = Setup::start().await;
     let orgs = [setup.org().await, setup.org().await, setup.org().await];

@@ -293,11 +293,9 @@ impl World {
                 return Ok(Answered { at, unanswered, status: answer.status, body });
             }
             if begun.elapsed() > PATIENCE {
-                let (status, body) = (answer.status, answer.body);
-                let heat = &self.partitions;
-                return Err(Trouble(format!(
-                    "{method} {path}: {unanswered} times no answer, at last {status} {body}\n{heat}"
-                )));
+                let (status, body, heat) = (answer.status, answer.body, &self.partitions);
+                let repeats = format!("{unanswered} times no answer, at last {status} {body}");
+                return Err(Trouble(format!("{method} {path}: {repeats}\n{heat}")));
             }
             unanswered += 1;
             sleep(Duration::from_millis(20)).await;
