@@ -52,11 +52,16 @@ impl Running {
         self.request()[1]
     }
 
-    /// The answer to the request of the `curl` line.
-    async fn get(&self) -> (u16, serde_json::Value) {
+    /// The request of the `curl` line, to be sent.
+    fn to_send(&self) -> reqwest::RequestBuilder {
         let [header, url] = self.request();
         let (name, value) = header.split_once(": ").unwrap();
-        let response = http_client().get(url).header(name, value).send().await.unwrap();
+        http_client().get(url).header(name, value)
+    }
+
+    /// The answer to the request of the `curl` line.
+    async fn get(&self) -> (u16, serde_json::Value) {
+        let response = self.to_send().send().await.unwrap();
         (response.status().as_u16(), response.json().await.unwrap())
     }
 
@@ -117,7 +122,7 @@ async fn every_port_of_the_program_refuses_a_foreign_host_and_origin() {
 async fn the_allowed_origin_is_an_option() {
     let running = Running::start(&["--cors-allow-origin", "http://localhost:5173"]);
     let ask = async |origin: &str| {
-        let answer = http_client().get(running.url()).header("origin", origin).send().await.unwrap();
+        let answer = running.to_send().header("origin", origin).send().await.unwrap();
         (answer.status().as_u16(), answer.headers().get("access-control-allow-origin").cloned())
     };
     let allowed = ask("http://localhost:5173").await;
