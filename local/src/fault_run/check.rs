@@ -67,21 +67,26 @@ pub type ReceivedEvents = HashMap<String, HashMap<Uuid, ReceivedEvent>>;
 
 /// Reads all requests, and checks that they are valid by Standard Webhooks.
 pub fn read(world: &World) -> (ReceivedEvents, Vec<Check>) {
-    let mut signed = Check::that("every request is signed with the secret of its webhook");
+    let mut signed = Check::that("every request is signed with the secret of its endpoint");
     let mut named = Check::that("an event has one webhook-id, and a webhook-id one event");
     let mut same = Check::that("each request of one event has the same body, except for the fields of its contact");
-    let secrets: HashMap<String, _> = {
-        let webhooks = (0..world.webhooks.len()).map(|number| (path_of_webhook(number), number));
-        let runs = world.plan.campaigns.iter().enumerate();
-        let connectors = runs.map(|(number, run)| (path_of_connector(number), run.webhook));
-        webhooks.chain(connectors).map(|(path, webhook)| (path, &world.webhooks[webhook].secret)).collect()
+    let secrets: HashMap<String, Vec<_>> = {
+        let of_webhook = |number: usize| &world.webhooks[number].secret;
+        let webhooks = (0..world.webhooks.len()).map(|number| (path_of_webhook(number), vec![of_webhook(number)]));
+        // A connector has a secret of its own. The one of the webhook signs beside it until `BOTH_SIGN_UNTIL`.
+        let connectors =
+            world.plan.campaigns.iter().zip(&world.channels).enumerate().map(|(number, (run, channel))| {
+                let both = channel.secret.iter().chain([of_webhook(run.webhook)]);
+                (path_of_connector(number), both.collect())
+            });
+        webhooks.chain(connectors).collect()
     };
     let (mut received_events, mut events) = (ReceivedEvents::new(), HashMap::new());
     for received in world.receiver.all() {
         let Received { path, headers, at, .. } = &received;
         let (body, id) = (String::from_utf8_lossy(&received.body), header(&received, "webhook-id"));
         let seconds = header(&received, "webhook-timestamp").parse().unwrap_or_default();
-        let expected = secrets.get(path).and_then(|secret| signature::headers(&[secret], id, seconds, &body).ok());
+        let expected = secrets.get(path).and_then(|secrets| signature::headers(secrets, id, seconds, &body).ok());
         let as_expected =
             expected.is_some_and(|expected| expected.iter().all(|(name, value)| headers.get(*name) == Some(value)));
         signed.see(as_expected, || format!("{path} {id}"));

@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 use shared::network::address::Reach;
 use shared::network::{Network, SystemLookup};
 use shared::records::delivery::Delivery;
+use shared::table::Table;
 use shared::table::item::from_item;
 use shared::table::keys::{DUE_INDEX, Key};
 use shared::table::store::Store;
-use shared::table::{Table, TableError};
 use shared::values::cause::chain;
 use shared::values::id::{AssistantId, ContactId, ConversationId, DeliveryId, Ids, OrgId, WebhookId, WidgetId};
 use shared::values::secret::Secret;
@@ -103,6 +103,8 @@ pub struct KnownWebhook {
 pub struct Channel {
     /// The widget.
     pub widget: WidgetId,
+    /// The signing secret of its connector, if it has one.
+    pub secret: Option<Secret>,
     /// The contacts.
     pub contacts: Vec<ContactId>,
 }
@@ -213,7 +215,8 @@ impl World {
             "opening_message": "Hello",
             "connector_url": run.connector.map(|_| format!("{}{}", self.receiver.url, path_of_connector(number))),
         });
-        let widget = member(&self.make(organisation, "/api/v1/widget", widget).await?, "id")?;
+        let made = self.make(organisation, "/api/v1/widget", widget).await?;
+        let (widget, secret) = (member(&made, "id")?, member(&made, "secret")?);
         let contact = |place: usize| json!({"first_name": format!("Contact {place}"), "phone_number": format!("+312{number:03}{place:06}")});
         let mut contacts = Vec::new();
         for first in (0..run.contacts).step_by(IMPORTED_AT_ONCE) {
@@ -223,7 +226,7 @@ impl World {
                 contacts.push(member(item, "id")?);
             }
         }
-        Ok(Channel { widget, contacts })
+        Ok(Channel { widget, secret, contacts })
     }
 
     async fn converse(&self, number: usize) -> Result<ConversationId, Trouble> {
@@ -438,7 +441,7 @@ impl World {
                 due_pk: String,
                 due_at: Timestamp,
             }
-            let DueItem { due_pk, due_at } = from_item(item).map_err(broken)?;
+            let DueItem { due_pk, due_at } = from_item(item).map_err(|error| Trouble(chain(&error)))?;
             due.extend((!due_pk.starts_with("ENDPOINT#")).then_some((due_pk, due_at)));
         }
         Ok(due)
@@ -486,11 +489,6 @@ pub fn path_of_connector(number: usize) -> String {
 /// [`Trouble`] shows the answer.
 pub fn member<T: DeserializeOwned>(value: &Value, name: &str) -> Result<T, Trouble> {
     serde_json::from_value(value[name].clone()).map_err(|error| Trouble(format!("{name}: {error} in {value}")))
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "it is what map_err passes")]
-fn broken(error: TableError) -> Trouble {
-    Trouble(chain(&error))
 }
 
 fn pass(clock: &Clock, time: Duration) {
