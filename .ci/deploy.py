@@ -24,7 +24,7 @@ from standardwebhooks import Webhook
 BUILD, PAYMENT_PORT = WORK / "build", 8002
 # A megabyte costs milliseconds of a cold start. A binary that contains a text of `LARGER` has an HTTP client of its own
 # or all time zones. The functions in `REACTS` react to every kind of record, and no caller waits for them.
-ZIP_LIMIT, LARGER_ZIP_LIMIT = 3_300_000, 3_900_000
+ZIP_LIMIT, LARGER_ZIP_LIMIT = 3_400_000, 3_900_000
 LARGER, REACTS = (b"/reqwest-", b"Antarctica/"), ("RecordChangedFunction", "RedriveFunction")
 
 INTERNAL_ERROR = {"detail": [{"loc": [], "msg": "Internal server error", "type": "internal_error"}]}
@@ -116,7 +116,7 @@ def tls_only(service: Deployment) -> None:
 
 def files(service: Deployment) -> None:
     """Only signed addresses upload and download bytes. The bytes of a deleted file are gone."""
-    event, good = service.recorded("create-datasource-file"), b"x" * 9120
+    event, good = service.recorded("create-datasource-file"), b"%PDF-1.7\n".ljust(9120, b"x")
     settings = {"params": event["queryStringParameters"], "timeout": 40}
     made = requests.post(service.url + event["path"], data=event["body"], **settings).json()["data"]
     path = f"/api/v1/datasource/datasourcefile/{made['id']}"
