@@ -54,7 +54,7 @@ impl Port {
         Ok(Self { listener, url: format!("http://{open}"), guard })
     }
 
-    /// The same port, whose API may also be called by pages of `origin`; `*` stands for all origins.
+    /// The same port. Pages of `origin` may also call its API; `*` allows the pages of every origin.
     #[must_use]
     pub fn allowing(self, origin: Option<String>) -> Self {
         Self { guard: PortGuard { cors_allow_origin: origin, ..self.guard }, ..self }

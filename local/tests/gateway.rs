@@ -151,7 +151,7 @@ fn a_parameter_switches_the_documents_off() {
 #[test]
 fn the_gateway_takes_tls_1_2_at_the_least() {
     let api = api();
-    // The policy accepts TLS 1.2 and 1.3. A policy of this kind needs an access mode beside it.
+    // The policy accepts TLS 1.2 and 1.3. CloudFormation requires `EndpointAccessMode` with such a policy.
     assert_eq!(api["SecurityPolicy"], "SecurityPolicy_TLS13_1_2_2021_06");
     assert_eq!(api["EndpointAccessMode"], "BASIC");
 }

@@ -62,7 +62,7 @@ pub struct Network {
     pub attempt: Duration,
     /// The certificates of private authorities for receivers, in addition to the public authorities.
     pub authorities: Option<PathBuf>,
-    /// The addresses of the service that its configuration has.
+    /// The addresses of this API in the configuration.
     pub own: OwnAddresses,
     /// The HTTP client, behind a trait: only a function that makes a [`Sender`](crate::delivery::sender::Sender) links
     /// one.
@@ -139,8 +139,8 @@ impl Network {
         Self { own: OwnAddresses { base_urls, api_id: None }, ..self }
     }
 
-    /// The URL of an endpoint, checked: its host resolves to allowed addresses now, and it leads neither to the addresses
-    /// of the service that the configuration has nor to those of `own`.
+    /// Checks the URL of an endpoint, and returns it: its host resolves to allowed addresses, and it leads to no address of
+    /// this API, neither to one in the configuration nor to one in `own`.
     ///
     /// # Errors
     /// [`Refused`] has the reason why events may not be sent there.

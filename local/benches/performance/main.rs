@@ -102,7 +102,7 @@ enum Measure {
     Ceilings,
     /// Deliveries: of many tenants, to a connector, and with little memory and few descriptors
     Deliveries,
-    /// Deliveries of one organisation beside slow endpoints of another
+    /// How fast the events of one organisation arrive while another organisation has slow endpoints
     Neighbours,
     /// Contacts and deferred deliveries of a tick, by its processor time
     Ticks,

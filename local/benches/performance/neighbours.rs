@@ -16,7 +16,7 @@ use crate::bench::{Bench, on_own_threads};
 use crate::figures::{Figures, Must, Row, Unit, milliseconds};
 use crate::organisation::Organisation;
 
-const SECTION: &str = "Deliveries beside 20 slow endpoints of another organisation, all limits of time a tenth";
+const SECTION: &str = "Deliveries beside 20 slow endpoints of another organisation, with a tenth of each time limit";
 
 /// How many times faster than the machine's the clock is. All time limits are shorter by the same factor.
 const TIMES: u32 = 10;
