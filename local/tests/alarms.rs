@@ -156,7 +156,7 @@ async fn failures() -> Vec<(&'static str, Vec<String>, Metrics)> {
             Metrics { unhandled_records: 2, ..Metrics::default() },
         ),
         (
-            "More than 300 requests in five minutes are answered 401 or 403",
+            "More than 300 responses in five minutes have the status 401 or 403",
             refused(301).await,
             Metrics { refused_requests: 301, ..Metrics::default() },
         ),
