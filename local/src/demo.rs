@@ -145,14 +145,14 @@ impl Demo {
     }
 
     /// The key with all permissions, for a new user.
-    pub fn full_key(&self) -> Option<&str> {
-        self.organisations.iter().find_map(DemoOrganisation::full_key)
+    pub fn admin_key(&self) -> Option<&str> {
+        self.organisations.iter().find_map(DemoOrganisation::admin_key)
     }
 
     /// The organisations that have a key with all permissions.
     pub fn with_keys(&self) -> Vec<OrganisationWithKey> {
         let with_key = |organisation: &DemoOrganisation| {
-            let (key, name) = (organisation.full_key()?.to_owned(), organisation.name.to_lowercase());
+            let (key, name) = (organisation.admin_key()?.to_owned(), organisation.name.to_lowercase());
             Some(OrganisationWithKey { id: organisation.org_id, name, key })
         };
         self.organisations.iter().filter_map(with_key).collect()
@@ -194,14 +194,14 @@ impl Demo {
 
 impl DemoOrganisation {
     /// Its key with all permissions.
-    pub fn full_key(&self) -> Option<&str> {
-        self.keys.iter().find(|key| key.role() == "full").map(|key| key.key.as_str())
+    pub fn admin_key(&self) -> Option<&str> {
+        self.keys.iter().find(|key| key.role() == "admin").map(|key| key.key.as_str())
     }
 
     async fn load(&self, time: Timestamp, by: &Loader<'_>) -> Result<(), Trouble> {
         let mut keys = self.keys.iter().map(|key| self.key(key, time)).collect::<Result<Vec<_>, _>>()?;
         // The requests need a full key.
-        keys.sort_by_key(|(_, record)| record.role != Role::Full);
+        keys.sort_by_key(|(_, record)| record.role != Role::Admin);
         let Some((last, last_record)) = keys.last() else { return Ok(()) };
         if by.store.api_key(&last.hash()).await.map_err(trouble)?.is_some() {
             return Ok(());

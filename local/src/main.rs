@@ -127,7 +127,7 @@ fn introduce(stack: &Stack, demo: Option<&Demo>) {
         let keys: Vec<_> = organisation.keys.iter().map(|key| format!("{} {}", key.role(), key.key)).collect();
         println!("{:9} {}", organisation.name, keys.join("  "));
     }
-    if let Some(key) = demo.and_then(Demo::full_key) {
+    if let Some(key) = demo.and_then(Demo::admin_key) {
         println!("Try it    curl -H 'Authorization: Bearer {key}' '{}/api/v1/user/get_agent_list/?size=2'", stack.url);
     }
 }

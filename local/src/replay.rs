@@ -18,7 +18,7 @@ pub mod report;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use shared::request::route::Access;
+use shared::request::route::Route;
 use shared::routes;
 use shared::values::time::Clock;
 
@@ -168,7 +168,7 @@ async fn compare(
 /// Whether a call with this answer has created a record.
 fn makes_a_record(call: &Call, answer: &Answer) -> bool {
     let route = routes::find(&call.method, &call.path);
-    answer.status < 300 && route.is_some_and(|route| route.access == Access::Write)
+    answer.status < 300 && route.is_some_and(Route::writes)
 }
 
 #[cfg(test)]

@@ -171,7 +171,7 @@ impl Settings {
             api_base_url: Some(urls.gateway.clone()),
             ssl_cert_file: None,
             table_attempt: self.attempt,
-            demo_key: demo.and_then(Demo::full_key).map(str::to_owned),
+            demo_key: demo.and_then(Demo::admin_key).map(str::to_owned),
         }
     }
 

@@ -87,7 +87,7 @@ async fn the_greeting_has_a_working_request_and_an_interrupt_exits_0() {
     let page = running.greeting.iter().find_map(|line| line.strip_prefix("Page      ")).unwrap();
     let page = http_client().get(page).send().await.unwrap();
     assert_eq!(page.status(), 200);
-    assert!(page.text().await.unwrap().contains("data-key=\"in-demo-acme-full-"));
+    assert!(page.text().await.unwrap().contains("data-key=\"in-demo-acme-admin-"));
     let (code, rest) = running.interrupt();
     assert_eq!(code, Some(0));
     let line = rest.lines().find(|line| line.starts_with("GET ")).unwrap();

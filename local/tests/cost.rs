@@ -272,7 +272,7 @@ async fn each_operation_has_depth_three_or_less_and_a_new_key_adds_one() {
 #[tokio::test]
 async fn a_refusal_without_a_look_up_costs_nothing() {
     let stack = stack().await;
-    for key in ["", "in-short", "xx-demo-acme-full-0000000000000000000000000000"] {
+    for key in ["", "in-short", "xx-demo-acme-admin-000000000000000000000000000"] {
         let answer = stack.answer(&call("DELETE", "/api/v1/tag/x", key)).await;
         assert_eq!((answer.status, answer.cost), (401, Cost::default()), "{key}");
     }

@@ -4,14 +4,14 @@ use local::functions::describe;
 use local::http::{Answer, Call};
 use local::{Settings, Stack};
 use serde_json::{Value, json};
-use shared::request::api_key::ApiKey;
+use shared::request::api_key::{ApiKey, Role};
 use shared::request::route::{Access, Route};
 use shared::routes::{self, MCP};
 
 use crate::support::agents::{STATELESS, request};
 use crate::support::fixture::{
-    ACME, ACME_READ_ONLY, GLOBEX, call, demo_id, failure, fields, json, not_null, path, settings, stack, valid_body,
-    valid_call,
+    ACME, ACME_FULL, ACME_READ_ONLY, GLOBEX, call, demo_id, failure, fields, json, not_null, path, settings, stack,
+    valid_body, valid_call,
 };
 
 fn takes_body(route: &Route) -> bool {
@@ -156,19 +156,25 @@ async fn every_answer_has_the_headers_of_security() {
 }
 
 #[tokio::test]
-async fn a_read_only_key_can_only_read() {
-    for route in routes::ALL {
-        let stack = stack().await;
-        let answer = stack.answer(&valid_call(route, 'a', ACME_READ_ONLY)).await;
-        well_formed(&answer, route);
-        match route.access {
-            Access::Read => assert_eq!(answer.status, 200, "{}", route.name),
-            Access::Public | Access::Signed => panic!("{} has a key", route.name),
-            Access::Write => {
-                assert_eq!(failure(&answer), (403, vec![r#"["query","api_key"] forbidden"#.into()]), "{}", route.name);
-                let again = stack.answer(&valid_call(route, 'a', ACME)).await;
-                assert_eq!(again.status, route.success, "{}: the refused call had an effect", route.name);
+async fn a_key_can_do_what_its_role_allows() {
+    for (key, role) in [(ACME_READ_ONLY, Role::ReadOnly), (ACME_FULL, Role::Full)] {
+        for route in routes::ALL {
+            let stack = stack().await;
+            let answer = stack.answer(&valid_call(route, 'a', key)).await;
+            well_formed(&answer, route);
+            let allowed = match route.access {
+                Access::Read => true,
+                Access::Write => role == Role::Full,
+                Access::Admin => false,
+                Access::Public | Access::Signed => panic!("{} has a key", route.name),
+            };
+            if allowed {
+                assert_eq!(answer.status, route.success, "{}", route.name);
+                continue;
             }
+            assert_eq!(failure(&answer), (403, vec![r#"["query","api_key"] forbidden"#.into()]), "{}", route.name);
+            let again = stack.answer(&valid_call(route, 'a', ACME)).await;
+            assert_eq!(again.status, route.success, "{}: the refused call had an effect", route.name);
         }
     }
 }

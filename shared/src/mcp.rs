@@ -29,7 +29,7 @@ use crate::request::http::{HttpRequest, HttpResponse};
 use crate::request::idempotency::caught;
 use crate::request::pipeline::response;
 use crate::request::response::Response;
-use crate::request::route::{Access, Route};
+use crate::request::route::Route;
 use crate::table::meter::Meter;
 use crate::table::page;
 
@@ -176,7 +176,7 @@ impl Exchange<'_> {
                     return Ok(Err(RpcError::Parameters("There is one page of tools: no cursor leads to another one")));
                 }
                 let tools = tools::list(self.document)?;
-                let allowed = |tool: &&Tool| self.role == Role::Full || tool.route.access == Access::Read;
+                let allowed = |tool: &&Tool| tool.route.access.allows(self.role);
                 let tools: Vec<_> = tools.iter().filter(allowed).map(|tool| &tool.declared).collect();
                 message.reply(revision, &json!({"tools": tools}), Some(KEPT))
             }

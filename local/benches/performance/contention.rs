@@ -44,7 +44,7 @@ const REQUESTS: usize = 20;
 const BEFORE: usize = 2;
 
 /// The keys and records of the demo set's first organisation, which the recorded events name.
-pub const KEY: &str = "in-demo-acme-full-0000000000000000000000000000";
+pub const KEY: &str = "in-demo-acme-admin-000000000000000000000000000";
 const ASSISTANT: &str = "01900000-0000-7000-8000-a00600000001";
 const WIDGET: &str = "01900000-0000-7000-8000-a00700000001";
 const CONTACT: &str = "01900000-0000-7000-8000-a00800000001";

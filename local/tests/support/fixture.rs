@@ -39,9 +39,10 @@ use crate::support::documented::documented;
 use crate::support::permits::permit;
 
 /// The demo set's keys.
-pub const ACME: &str = "in-demo-acme-full-0000000000000000000000000000";
+pub const ACME: &str = "in-demo-acme-admin-000000000000000000000000000";
+pub const ACME_FULL: &str = "in-demo-acme-full-0000000000000000000000000000";
 pub const ACME_READ_ONLY: &str = "in-demo-acme-read-only-00000000000000000000000";
-pub const GLOBEX: &str = "in-demo-globex-full-00000000000000000000000000";
+pub const GLOBEX: &str = "in-demo-globex-admin-0000000000000000000000000";
 
 /// The time of every test: 2026-02-01T12:00:00Z.
 pub const NOW: i64 = 1_769_947_200_000;

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use crate::request::error::{Error, Result};
-use crate::request::route::{Access, Route};
+use crate::request::route::Route;
 use crate::routes;
 
 /// A tool.
@@ -116,8 +116,8 @@ fn declared(route: &Route, operation: DocumentedOperation, components: &BTreeMap
     let successes: Vec<_> = operation.responses.keys().filter(|status| status.starts_with('2')).collect();
     let adds = successes == ["201"];
     let annotations = json!({
-        "readOnlyHint": route.access == Access::Read,
-        "destructiveHint": route.access == Access::Write && !adds,
+        "readOnlyHint": !route.writes(),
+        "destructiveHint": route.writes() && !adds,
         "idempotentHint": route.method != "POST",
     });
     let (title, description) = (operation.summary.clone(), operation.description.clone());

@@ -87,7 +87,9 @@ impl std::fmt::Display for KeyHash {
 crate::choice! {
     /// What a key may do.
     pub enum Role {
-        /// Everything.
+        /// Everything, with the keys of the organisation and the list of what its keys did.
+        Admin = "admin",
+        /// Everything else.
         Full = "full",
         /// Lists and reads.
         ReadOnly = "read_only",

@@ -10,7 +10,6 @@ use percent_encoding::percent_decode_str;
 use serde_json::Value;
 
 use crate::input::{Input, Issue, Issues, Location, Source, settle, words};
-use crate::request::api_key::Role;
 use crate::request::authentication::{authenticate, sent_key};
 use crate::request::caller::{Caller, Identified};
 use crate::request::context::{Context, Service};
@@ -212,9 +211,13 @@ impl Handler {
         store: Store,
         caller: Caller,
     ) -> Result<Response> {
-        if self.route.access == Access::Write && caller.role == Role::ReadOnly {
+        if !self.route.access.allows(caller.role) {
             let key = Location::query().name("api_key");
-            return Err(Error::Forbidden(key, "A read-only API key may not do this"));
+            let message = match self.route.access {
+                Access::Admin => "Only an API key with the role admin may do this",
+                _ => "A read-only API key may not do this",
+            };
+            return Err(Error::Forbidden(key, message));
         }
         let decoded = parameters(self.route, request)?;
         require_size(self.route, request)?;

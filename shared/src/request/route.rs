@@ -1,5 +1,7 @@
 //! The declaration of a route: its operation, and the paths that it matches.
 
+use crate::request::api_key::Role;
+
 /// The permission that an operation requires of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
@@ -7,10 +9,23 @@ pub enum Access {
     Read,
     /// A key whose role is `full`; a read-only one gets 403.
     Write,
+    /// A key whose role is `admin`; any other one gets 403.
+    Admin,
     /// No key: the signature of the request proves its sender.
     Signed,
     /// No key.
     Public,
+}
+
+impl Access {
+    /// Whether a key with this `role` may call an operation with this access.
+    pub fn allows(self, role: Role) -> bool {
+        match self {
+            Self::Read | Self::Signed | Self::Public => true,
+            Self::Write => role != Role::ReadOnly,
+            Self::Admin => role == Role::Admin,
+        }
+    }
 }
 
 /// One operation's place in the API.
@@ -47,6 +62,15 @@ impl Route {
             }
         }
         given.next().is_none().then_some(parameters)
+    }
+
+    /// Whether the operation may change something.
+    pub fn writes(&self) -> bool {
+        match self.access {
+            Access::Write | Access::Signed => true,
+            Access::Admin => self.method != "GET",
+            Access::Read | Access::Public => false,
+        }
     }
 
     /// Names of the path's parameters, in order.
