@@ -14,7 +14,6 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use shared::input::Between;
 use shared::records::webhook::{SigningSecret, Webhook};
 use shared::records::widget::Widget;
 use shared::request::route::Route;
@@ -199,7 +198,7 @@ impl Inbox {
     ) -> Result<bool, TableError> {
         let mut next = Some(1);
         while let Some(number) = next {
-            let page = PageQuery { page: Between::clamped(number), size: Between::clamped(100) };
+            let page = PageQuery::oldest_first(number, 100);
             let (records, now) = (table.page::<R>((), &page).await?, self.clock.now());
             let secrets: Vec<SigningSecret> = records.items.iter().flat_map(&secrets).collect();
             let mut signing = SigningSecret::signing(&secrets, now).into_iter();

@@ -12,6 +12,7 @@ use shared::table::item::{Item, number, to_item};
 use shared::table::keys::{
     Key, filter_block, filter_section, filter_section_of_volume, filter_volume, list_head, list_row,
 };
+use shared::table::page::Order;
 use shared::table::rows::INSERT_LIMIT;
 use shared::table::stored::Listed as _;
 use shared::values::id::{ConversationId, SPREAD, with_ordinal};
@@ -204,9 +205,11 @@ async fn compare(counted: Counted) {
         let size = [1, 10, 100][random.usize(..3)];
         let pages = chosen.len().div_ceil(size);
         for number in [1, random.usize(..=pages) + 1, pages.max(1), pages + 1] {
-            let wanted: Vec<String> = chosen.iter().skip((number - 1) * size).take(size).cloned().collect();
-            let query = format!("{query}&page={number}&size={size}");
-            assert_eq!(page(&stack, &query).await, (wanted, json!(chosen.len())), "{counted:?} {query}");
+            for order in [Order::Ascending, Order::Descending] {
+                let wanted = order.of(chosen.clone()).into_iter().skip((number - 1) * size).take(size).collect();
+                let query = format!("{query}&page={number}&size={size}&order={}", order.as_str());
+                assert_eq!(page(&stack, &query).await, (wanted, json!(chosen.len())), "{counted:?} {query}");
+            }
         }
     }
 }

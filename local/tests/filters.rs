@@ -30,7 +30,7 @@ use crate::support::records::NOBODYS;
 fn filters(route: &Route) -> Vec<(String, Value)> {
     let query = describe(route.name).query;
     let members = query["properties"].as_object().unwrap().clone().into_iter();
-    members.filter(|(name, _)| !["page", "size", "date_from", "date_to"].contains(&name.as_str())).collect()
+    members.filter(|(name, _)| !["page", "size", "order", "date_from", "date_to"].contains(&name.as_str())).collect()
 }
 
 fn filtered() -> impl Iterator<Item = &'static Route> {
@@ -75,7 +75,10 @@ async fn every_combination_of_filters_selects_its_rows() {
                 let wanted: Vec<Value> =
                     rows.iter().filter(|row| chosen.iter().all(|name| row[*name] == like[*name])).cloned().collect();
                 let total = wanted.len() as u64;
+                let newest_first = wanted.iter().rev().cloned().collect();
                 assert_eq!(ids(&stack, route, &query).await, (wanted, total), "{} {query}", route.name);
+                let query = query + "&order=desc";
+                assert_eq!(ids(&stack, route, &query).await, (newest_first, total), "{} {query}", route.name);
                 cases += 1;
             }
         }

@@ -13,13 +13,12 @@ use local::{Settings, Stack};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::{Config, TestRunner};
-use shared::input::Between;
 use shared::records::tag::{EntityType, Link};
 use shared::table::expiry::expire;
 use shared::table::item::{Item, to_item};
 use shared::table::keys::{Key, list_block, list_head, list_row, list_section};
 use shared::table::meter::{Cost, Meter};
-use shared::table::page::{Page, PageQuery};
+use shared::table::page::{Order, Page, PageQuery};
 use shared::table::rows::INSERT_LIMIT;
 use shared::table::store::Store;
 use shared::table::stored::Listed as _;
@@ -81,7 +80,12 @@ fn link(number: u64) -> impl Fn(u64) -> Link + Sync {
 }
 
 fn query(page: i64, size: i64) -> PageQuery {
-    PageQuery { page: Between::clamped(page), size: Between::clamped(size) }
+    PageQuery::oldest_first(page, size)
+}
+
+/// The same page in both orders.
+fn in_both_orders(page: i64, size: i64) -> [PageQuery; 2] {
+    [Order::Ascending, Order::Descending].map(|order| PageQuery { order, ..query(page, size) })
 }
 
 /// Appends `count` rows. `make` makes each one from its ordinal.
@@ -96,11 +100,14 @@ async fn same(table: &Table, plain: &[Link]) {
     for size in [1, 3, 100] {
         let pages = i64::try_from(plain.len()).unwrap() / size + 2;
         for page in (1..=pages).step_by(if size == 1 { 7 } else { 1 }) {
-            let found: Page<Link> = table.page((), &query(page, size)).await.unwrap();
-            let start = usize::try_from((page - 1) * size).unwrap();
-            let wanted: Vec<_> = plain.iter().skip(start).take(usize::try_from(size).unwrap()).cloned().collect();
-            assert_eq!(found.items, wanted, "page {page} of {size}");
-            assert_eq!(found.total, plain.len() as u64);
+            for query in in_both_orders(page, size) {
+                let found: Page<Link> = table.page((), &query).await.unwrap();
+                let start = usize::try_from((page - 1) * size).unwrap();
+                let all = query.order.of(plain.to_vec());
+                let wanted: Vec<_> = all.into_iter().skip(start).take(usize::try_from(size).unwrap()).collect();
+                assert_eq!(found.items, wanted, "page {page} of {size}, {:?}", query.order);
+                assert_eq!(found.total, plain.len() as u64);
+            }
         }
     }
 }
@@ -338,13 +345,14 @@ async fn pages_and_totals_agree_while_many_append() {
         let before = done.load(Ordering::SeqCst);
         for size in [5, 100] {
             let last = i64::try_from(before).unwrap() / size + 1;
-            for page in [1, last] {
-                let found: Page<Link> = table.page((), &query(page, size)).await.unwrap();
+            for query in [1, last].into_iter().flat_map(|page| in_both_orders(page, size)) {
+                let found: Page<Link> = table.page((), &query).await.unwrap();
+                let page = i64::try_from(query.page()).unwrap();
                 assert!(found.total >= before, "answered rows are missing: {} of {before}", found.total);
                 let from = u64::try_from((page - 1) * size).unwrap();
                 let wanted = found.total.saturating_sub(from).min(u64::try_from(size).unwrap());
                 assert_eq!(found.items.len() as u64, wanted, "page {page} of {size}, {} in all", found.total);
-                assert!(found.items.is_sorted_by_key(|row| ordinal(row.id.0)));
+                assert!(query.order.of(found.items).is_sorted_by_key(|row| ordinal(row.id.0)));
                 looked += 1;
             }
         }
@@ -524,12 +532,10 @@ async fn list_of(
     put_items(stack, items).await;
 }
 
-/// Reads the page that begins at rank `rank`. Returns its cost without the units of the rows themselves.
-async fn cost_of(stack: &Stack, rank: u64, first: u64) -> Cost {
-    const SIZE: u64 = 50;
+/// Reads the page `query` that begins with the row `first`. Returns its cost without the units of the rows themselves.
+async fn cost_of(stack: &Stack, query: &PageQuery, first: u64) -> Cost {
     let (table, meter) = function(stack);
-    let page = i64::try_from(rank / SIZE + 1).unwrap();
-    let found: Page<Link> = table.page((), &query(page, 50)).await.unwrap();
+    let found: Page<Link> = table.page((), query).await.unwrap();
     assert_eq!(ordinal(found.items[0].id.0), first, "the page begins with another row");
     let mut cost = meter.cost();
     let bytes: usize =
@@ -549,12 +555,19 @@ async fn a_page_of_a_million_rows_costs_at_most_three_round_trips() {
     for (removed, (depth, units)) in patterns.into_iter().zip(limits) {
         let live: Vec<u64> = (0..ROWS).filter(|place| !removed(*place)).collect();
         let ranks = [0, 50, 299_950, 300_000, 450_000, 500_000, live.len() / 50 * 50 - 50];
+        // As many places as the rows of a page take, with the removed ones between them.
         let present: Vec<_> = ranks.iter().map(|rank| live[*rank]..live[*rank] + 60).collect();
         let stack = Stack::start(empty()).await.unwrap();
         long_list(&stack, ROWS, removed, &present).await;
         for rank in ranks {
-            let cost = cost_of(&stack, rank as u64, live[rank]).await;
+            let page = i64::try_from(rank / 50 + 1).unwrap();
+            let cost = cost_of(&stack, &query(page, 50), live[rank]).await;
             assert!(cost.depth <= depth && cost.read_units <= units, "{rank}: {cost:?}");
+            // The number of rows is a multiple of fifty, so the same rows are a page of the other order.
+            let page = i64::try_from((live.len() - rank) / 50).unwrap();
+            let newest_first = PageQuery { order: Order::Descending, ..query(page, 50) };
+            let reverse = cost_of(&stack, &newest_first, live[rank + 49]).await;
+            assert!(reverse.depth <= depth && reverse.read_units <= units, "{rank}: {reverse:?}");
         }
     }
 }

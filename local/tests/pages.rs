@@ -45,7 +45,7 @@ fn the_lists_cover_every_operation_with_a_page() {
 }
 
 #[tokio::test]
-async fn every_page_has_its_rows_oldest_first() {
+async fn every_page_has_its_rows_in_both_orders() {
     let (stack, huge) = (stack().await, u64::try_from(i64::MAX).unwrap());
     for (route, total) in lists() {
         let (mut ids, mut next) = (Vec::new(), json!(1));
@@ -71,6 +71,11 @@ async fn every_page_has_its_rows_oldest_first() {
                 });
                 let is = page(&stack, route, &format!("&page={number}&size={size}")).await;
                 assert_eq!(is, wanted, "{}", route.name);
+                let newest_first = ids.iter().rev().skip(first).take(usize::try_from(size).unwrap());
+                let mut wanted = wanted;
+                wanted["items"] = newest_first.cloned().collect();
+                let is = page(&stack, route, &format!("&page={number}&size={size}&order=desc")).await;
+                assert_eq!(is, wanted, "{} newest first", route.name);
             }
         }
     }
@@ -99,13 +104,14 @@ async fn page_and_size_have_defaults_and_many_forms() {
 
 #[tokio::test]
 async fn page_and_size_have_bounds() {
+    const WORD: (&str, &str) = ("enum", "Input should be 'asc' or 'desc'");
     const TEXT: (&str, &str) = ("int_parsing", "Input should be a valid integer, unable to parse string as an integer");
     const SMALL: (&str, &str) = ("greater_than_equal", "Input should be greater than or equal to 1");
     const LARGE: (&str, &str) = ("less_than_equal", "Input should be less than or equal to 100");
     const HUGE: (&str, &str) =
         ("int_parsing_size", "Unable to parse input string as an integer, exceeded maximum size");
     #[expect(clippy::type_complexity, reason = "a table is easier to read than its type")]
-    let cases: [(&str, &[(&str, (&str, &str))]); 14] = [
+    let cases: [(&str, &[(&str, (&str, &str))]); 16] = [
         ("&page=0", &[("page", SMALL)]),
         ("&page=-1", &[("page", SMALL)]),
         ("&page=x", &[("page", TEXT)]),
@@ -120,6 +126,8 @@ async fn page_and_size_have_bounds() {
         ("&size=9223372036854775807", &[("size", LARGE)]),
         ("&page=1&page=x", &[("page", TEXT)]),
         ("&size=101&page=0", &[("page", SMALL), ("size", LARGE)]),
+        ("&order=newest", &[("order", WORD)]),
+        ("&order=DESC", &[("order", WORD)]),
     ];
     let stack = stack().await;
     for ((route, _), (query, issues)) in lists().into_iter().flat_map(|list| cases.map(|case| (list, case))) {

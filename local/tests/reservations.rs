@@ -6,7 +6,6 @@ use local::Stack;
 use local::database::request;
 use local::faults::{Fault, Faults};
 use serde_json::json;
-use shared::input::Between;
 use shared::records::intent::Intent;
 use shared::records::tag::{EntityType, Link};
 use shared::table::keys::list_head;
@@ -89,7 +88,7 @@ fn head_size<R: Listed<Of = ()>>(stack: &Stack) -> usize {
 /// The first page of a list, read by a cold process, and its cost.
 async fn first_page<R: Listed<Of = ()>>(stack: &Stack) -> (Page<R>, Cost) {
     let (table, meter) = of_request(&process(stack));
-    let page = table.page::<R>((), &PageQuery { page: Between::clamped(1), size: Between::clamped(50) }).await.unwrap();
+    let page = table.page::<R>((), &PageQuery::oldest_first(1, 50)).await.unwrap();
     (page, meter.cost())
 }
 

@@ -10,7 +10,6 @@ use local::Stack;
 use local::database::TABLE_NAME;
 use local::receiver::{Behaviour, Receiver};
 use serde_json::{Value, json};
-use shared::input::Between;
 use shared::records::assistant::Assistant;
 use shared::records::conversation::Conversation;
 use shared::records::delivery::{
@@ -259,7 +258,7 @@ async fn timed(process: &mut Process, items: &[Value]) -> Result<Duration> {
 pub async fn outbox_of(table: &Table, webhook: EndpointId) -> Result<Vec<Delivery>> {
     let mut all = Vec::new();
     for page in 1.. {
-        let query = PageQuery { page: Between::clamped(page), size: Between::clamped(100) };
+        let query = PageQuery::oldest_first(page, 100);
         let page = table.page::<Delivery>(webhook, &query).await?;
         all.extend(page.items);
         if page.next_page.is_none() {

@@ -121,15 +121,15 @@ async fn accepts_every_type_and_model_and_lists_them_in_the_refusal() {
 #[tokio::test]
 async fn refuses_a_voice_language_that_is_no_locale_code() {
     let stack = stack().await;
-    let fine = json!(["en-GB", "nl-NL", "fil-PH", "en-GB"]);
+    let fine = json!(["en-GB", "nl-NL", "fil-PH", "es-419", "en-GB"]);
     assert_eq!(data(&create(&stack, &json!({"voice_languages": fine})).await)["voice_languages"], fine);
     let wrong = json!([
-        "en-GB", "english", "EN-gb", "en_GB", "e-GB", "engl-GB", "en-G", "en-GBR", "en-GB-x", "en-GB\n", " en-GB", "",
-        "én-GB", 3, null,
+        "en-GB", "english", "es-41", "es-4190", "es-4A9", "EN-gb", "en_GB", "e-GB", "engl-GB", "en-G", "en-GBR",
+        "en-GB-x", "en-GB\n", " en-GB", "", "én-GB", 3, null,
     ]);
-    let issues = (1..15).map(|index| {
-        let (kind, msg) = if index < 13 {
-            ("string_pattern_mismatch", "String should match pattern '^[a-z]{2,3}-[A-Z]{2}$'")
+    let issues = (1..18).map(|index| {
+        let (kind, msg) = if index < 16 {
+            ("string_pattern_mismatch", "String should match pattern '^[a-z]{2,3}-([A-Z]{2}|[0-9]{3})$'")
         } else {
             ("string_type", "Input should be a valid string")
         };

@@ -10,7 +10,6 @@ use local::http::{Answer, Call};
 use local::receiver::{Received, Receiver};
 use local::{Settings, Stack};
 use serde_json::{Value, json};
-use shared::input::Between;
 use shared::network::address::Reach;
 use shared::network::{Network, SystemLookup};
 use shared::records::delivery::Delivery;
@@ -127,7 +126,7 @@ impl Setup {
     pub async fn outbox(&self, org: &Org, endpoint: &Value) -> Vec<Delivery> {
         let (endpoint, mut all): (EndpointId, _) = (id_of(endpoint).parse::<uuid::Uuid>().unwrap().into(), Vec::new());
         for page in 1.. {
-            let query = PageQuery { page: Between::clamped(page), size: Between::clamped(100) };
+            let query = PageQuery::oldest_first(page, 100);
             let page = org.table.page::<Delivery>(endpoint, &query).await.unwrap();
             all.extend(page.items);
             if page.next_page.is_none() {

@@ -52,8 +52,8 @@ crate::object! {
         pub assistant_id: AssistantId,
         /// Who spoke with it.
         pub contact_id: Option<ContactId>,
-        /// The kind of device, in the words of the widget.
-        pub device_type: Option<&'a str>,
+        /// The kind of device: `mobile`, `native`, `desktop`, `tablet` or `phone`.
+        pub device_type: &'a str,
         /// How many messages it has.
         pub chat_count: u64,
         /// What was said first.
@@ -178,13 +178,21 @@ impl<'a> ConversationData<'a> {
             widget_id: conversation.widget_id,
             assistant_id: conversation.assistant_id,
             contact_id: conversation.contact_id,
-            device_type: conversation.device_type.as_deref(),
+            device_type: device_shown(conversation.device_type.as_deref()),
             chat_count: conversation.chat_count,
             first_message: transcript.first().map(|message| &*message.text),
             attributes: &conversation.attributes,
             transcript: transcript.iter().map(TranscriptItem::of).collect(),
         }
     }
+}
+
+/// The kinds of devices that receivers of events know.
+const DEVICES: [&str; 5] = ["mobile", "native", "desktop", "tablet", "phone"];
+
+/// The kind of device as receivers know it: `desktop` for `web`, for any other text, and if the widget sent none.
+fn device_shown(sent: Option<&str>) -> &str {
+    sent.filter(|device| DEVICES.contains(device)).unwrap_or("desktop")
 }
 
 impl<'a> TranscriptItem<'a> {
@@ -244,5 +252,20 @@ impl TestData {
     /// A test of `webhook_id`.
     pub const fn of(webhook_id: WebhookId) -> Self {
         Self { webhook_id }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn receivers_see_only_the_kinds_of_devices_they_know() {
+        for known in DEVICES {
+            assert_eq!(device_shown(Some(known)), known);
+        }
+        for other in [None, Some("web"), Some(""), Some("Smart-TV"), Some("Mobile")] {
+            assert_eq!(device_shown(other), "desktop", "{other:?}");
+        }
     }
 }

@@ -38,20 +38,22 @@ crate::choice! {
     }
 }
 
-/// A locale code: `<language>-<REGION>`.
+/// A locale code: a language and a region, such as `en-GB`, or `es-419` for Latin America.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(transparent)]
 pub struct Locale(String);
 
 impl Locale {
-    const PATTERN: &'static str = "^[a-z]{2,3}-[A-Z]{2}$";
+    const PATTERN: &'static str = "^[a-z]{2,3}-([A-Z]{2}|[0-9]{3})$";
 
     fn matches(text: &str) -> bool {
-        text.split_once('-').is_some_and(|(language, region)| {
-            (2..=3).contains(&language.len())
-                && language.bytes().all(|byte| byte.is_ascii_lowercase())
-                && region.len() == 2
-                && region.bytes().all(|byte| byte.is_ascii_uppercase())
+        let region = |region: &str| match region.len() {
+            2 => region.bytes().all(|byte| byte.is_ascii_uppercase()),
+            length => length == 3 && region.bytes().all(|byte| byte.is_ascii_digit()),
+        };
+        text.split_once('-').is_some_and(|(language, code)| {
+            let fits = (2..=3).contains(&language.len()) && language.bytes().all(|byte| byte.is_ascii_lowercase());
+            fits && region(code)
         })
     }
 }

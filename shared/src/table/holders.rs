@@ -75,6 +75,6 @@ impl Table {
         if query.page.offset() > 0 {
             rows.clear();
         }
-        Ok(query.page.of(rows, total))
+        Ok(query.page.of(query.page.order.of(rows), total))
     }
 }

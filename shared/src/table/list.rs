@@ -37,7 +37,7 @@ use crate::table::error::TableError;
 use crate::table::item::Item;
 use crate::table::keys::{SECTION_KEY, SK, list_block, list_head, list_row, list_rows_between};
 use crate::table::ordinals::{BLOCK, Ordinals, SECTION, first_ordinal};
-use crate::table::page::{ListQuery, Page, PageQuery};
+use crate::table::page::{ListQuery, Order, Page, PageQuery};
 use crate::table::part::Table;
 use crate::table::query::Found;
 use crate::table::reservation::{Token, missing};
@@ -234,7 +234,7 @@ impl Table {
     pub async fn page<R: Listed>(&self, of: R::Of, query: &PageQuery) -> Result<Page<R>, TableError> {
         let list = &R::list(of);
         let (offset, size) = (query.offset(), usize::try_from(query.size()).unwrap_or(usize::MAX));
-        let (index, mut rows) = if offset == 0 {
+        let (index, before, rows) = if offset == 0 && query.order == Order::Ascending {
             // The first page begins at the first row, at whatever ordinal that is.
             let (index, rows) =
                 futures_util::try_join!(self.index(list), self.rows(list, Ordinals::default(), 0, size))?;
@@ -242,19 +242,24 @@ impl Table {
             // The rows may have been read before the head, and some were appended in between.
             let fewer = (rows.len() as u64) < index.total().min(query.size());
             let rows = if fewer { self.rows(list, index.ordinals, index.begin(), size).await? } else { rows };
-            (index, rows)
+            (index, 0, rows)
         } else {
-            let (index, first) = self.located(list, offset).await?;
+            let (index, first) = self.located(list, query).await?;
+            let (before, count) = query.within(index.total());
+            // Rows that were missing may be there by now, between the rows of the page.
+            let most = usize::try_from(count).unwrap_or(usize::MAX).saturating_add(index.missing.len());
             let rows = match first {
-                Some(first) => self.rows(list, index.ordinals, first, size).await?,
+                Some(first) => self.rows(list, index.ordinals, first, most).await?,
                 None => Vec::new(),
             };
-            (index, rows)
+            (index, before, rows)
         };
         let index = index.with(&ordinals_of(&rows));
-        // A row that was appended since the index was read is not in its total, so the last page leaves it out too.
-        rows.truncate(usize::try_from(index.total().saturating_sub(offset)).unwrap_or(usize::MAX));
-        Ok(query.of(rows, index.total()))
+        let (from, count) = query.within(index.total());
+        let (skip, count) = (from.saturating_sub(before), usize::try_from(count).unwrap_or(usize::MAX));
+        // A row that was appended since the index was read is not in its total, so the newest page leaves it out too.
+        let rows = rows.into_iter().skip(usize::try_from(skip).unwrap_or(usize::MAX)).take(count).collect();
+        Ok(query.of(query.order.of(rows), index.total()))
     }
 
     // Code that is the same for all records is boxed: otherwise each function with a list would compile it again.
@@ -281,12 +286,17 @@ impl Table {
         })
     }
 
-    /// The ordinal of the row that has so many rows before it, if there is one.
-    fn located<'a>(&'a self, list: &'a str, before: u64) -> BoxFuture<'a, Result<(Index, Option<u64>), TableError>> {
+    /// The ordinal of the oldest row of a page, if the page has a row.
+    fn located<'a>(
+        &'a self,
+        list: &'a str,
+        page: &'a PageQuery,
+    ) -> BoxFuture<'a, Result<(Index, Option<u64>), TableError>> {
         Box::pin(async move {
             let index = self.index(list).await?;
             let index = self.resolved(list, index, BTreeSet::new()).await?;
-            let first = match index.locate(before) {
+            let (before, count) = page.within(index.total());
+            let first = match index.locate(before).filter(|_| count > 0) {
                 None => None,
                 Some(Place::Ordinal(first)) => Some(first),
                 Some(Place::Block { block, rank }) => {

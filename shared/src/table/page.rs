@@ -12,13 +12,36 @@ use crate::table::dates::Dates;
 use crate::table::declaration::Declared;
 use crate::table::filters::Term;
 
+crate::choice! {
+    /// The order of a list.
+    pub enum Order {
+        /// The oldest record first.
+        Ascending = "asc",
+        /// The newest record first.
+        Descending = "desc",
+    }
+}
+
+impl Order {
+    /// `oldest_first` in this order.
+    pub fn of<T>(self, mut oldest_first: Vec<T>) -> Vec<T> {
+        if self == Self::Descending {
+            oldest_first.reverse();
+        }
+        oldest_first
+    }
+}
+
 crate::input! {
     /// Which page of a list.
+    #[derive(Clone, Copy)]
     pub struct PageQuery {
         /// Number of the page, from 1.
         pub page: Between<1, { i64::MAX }> = Between::clamped(1),
         /// Records on a page.
         pub size: Between<1, 100> = Between::clamped(50),
+        /// Order of the records: by their creation, the oldest or the newest first.
+        pub order: Order = Order::Ascending,
     }
 }
 
@@ -67,7 +90,7 @@ impl<R: Declared> Input for ListQuery<R> {
 /// A page of a list. Its seven keys are always there.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Page<R> {
-    /// The records, oldest first.
+    /// The records, in the order of the query.
     pub items: Vec<R>,
     /// How many there are on all pages.
     pub total: u64,
@@ -84,6 +107,11 @@ pub struct Page<R> {
 }
 
 impl PageQuery {
+    /// A page with the oldest records first. Both numbers are brought into their ranges.
+    pub const fn oldest_first(page: i64, size: i64) -> Self {
+        Self { page: Between::clamped(page), size: Between::clamped(size), order: Order::Ascending }
+    }
+
     /// Page, counted from 1.
     pub const fn page(&self) -> u64 {
         self.page.get().unsigned_abs()
@@ -99,7 +127,17 @@ impl PageQuery {
         (self.page() - 1).saturating_mul(self.size())
     }
 
-    /// The page object around `items`.
+    /// Which of `total` records are on this page: the number of older records, and the number of records.
+    pub fn within(&self, total: u64) -> (u64, u64) {
+        let before = self.offset().min(total);
+        let count = self.size().min(total - before);
+        match self.order {
+            Order::Ascending => (before, count),
+            Order::Descending => (total - before - count, count),
+        }
+    }
+
+    /// The page object around `items`, which are in its order.
     pub fn of<R>(&self, items: Vec<R>, total: u64) -> Page<R> {
         let (page, size) = (self.page(), self.size());
         let pages = total.div_ceil(size);
@@ -179,7 +217,7 @@ impl<R: Schema> Schema for Page<R> {
     fn schema() -> Value {
         let record = R::schema();
         let page = object(vec![
-            member::<Vec<R>>("items", true, "The records, oldest first."),
+            member::<Vec<R>>("items", true, "The records, in the order of the query."),
             member::<u64>("total", true, "Number of records on all pages."),
             member::<u64>("page", true, "Number of this page, from 1."),
             member::<u64>("size", true, "Records per page."),

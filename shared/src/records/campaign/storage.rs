@@ -320,10 +320,12 @@ pub async fn list_contacts(
     let places = campaign.places();
     let total = u64::from(places) - deleted.len() as u64;
     let left = (0..places).filter(|place| !deleted.contains(place));
-    let skip = usize::try_from(query.offset()).unwrap_or(usize::MAX);
-    let page = left.skip(skip).take(usize::try_from(query.size()).unwrap_or(usize::MAX));
+    let (before, count) = query.within(total);
+    let skip = usize::try_from(before).unwrap_or(usize::MAX);
+    let page = left.skip(skip).take(usize::try_from(count).unwrap_or(usize::MAX));
     let contacts = contacts_at(table, &campaign, page).await?;
-    Ok(query.of(contacts.into_iter().map(|contact| contact.as_answered_in(&campaign)).collect(), total))
+    let contacts = contacts.into_iter().map(|contact| contact.as_answered_in(&campaign)).collect();
+    Ok(query.of(query.order.of(contacts), total))
 }
 
 /// Removes a contact from its campaign. If it is still queued, it is never sent.

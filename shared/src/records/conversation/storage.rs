@@ -15,7 +15,7 @@ use crate::table::expression::{Condition, UpdateExpression};
 use crate::table::filters::Term;
 use crate::table::item::{Item, from_item, has_id, number, target_id, text, to_item};
 use crate::table::keys::{Key, made_by};
-use crate::table::page::{ListQuery, Page, PageQuery};
+use crate::table::page::{ListQuery, Order, Page, PageQuery};
 use crate::table::retry::LostAnswer;
 use crate::table::stored::{Listed as _, Single, Stored};
 use crate::table::transaction::{Transaction, Unmet, Write};
@@ -224,15 +224,28 @@ async fn is_said(table: &Table, message: &Message) -> Result<bool, TableError> {
 /// # Errors
 /// [`TableError::Missing`] where there is no such conversation.
 pub async fn transcribed(table: &Table, id: ConversationId, query: &PageQuery) -> Result<Transcribed, TableError> {
-    let first = query.offset();
-    let first = Message::key(&table.tenant, (id, first));
-    let size = usize::try_from(query.size()).unwrap_or(usize::MAX);
-    let (conversation, messages) =
-        futures_util::join!(table.get::<Conversation>(id), messages(table, &first, Some(size)));
-    let (conversation, mut messages) = (conversation?, messages?);
+    let page = async |(before, count)| {
+        let count = usize::try_from(count).unwrap_or(usize::MAX);
+        messages(table, &Message::key(&table.tenant, (id, before)), Some(count)).await
+    };
+    let (conversation, mut messages) = match query.order {
+        Order::Ascending => {
+            let page = page((query.offset(), query.size()));
+            let (conversation, messages) = futures_util::join!(table.get::<Conversation>(id), page);
+            (conversation?, messages?)
+        }
+        // Only the conversation tells where the last page begins.
+        Order::Descending => {
+            let conversation: Conversation = table.get(id).await?;
+            let (before, count) = query.within(conversation.chat_count);
+            // A query for no item is an error.
+            let messages = if count > 0 { page((before, count)).await? } else { Vec::new() };
+            (conversation, messages)
+        }
+    };
     let left = conversation.chat_count.saturating_sub(query.offset());
     messages.truncate(usize::try_from(left).unwrap_or(usize::MAX));
-    let transcript = query.of(messages, conversation.chat_count);
+    let transcript = query.of(query.order.of(messages), conversation.chat_count);
     Ok(Transcribed { conversation, transcript })
 }
 

@@ -47,7 +47,7 @@ impl Table {
             let keys: Vec<Key> = ordinals.iter().map(|ordinal| list_row(&self.tenant, of.0, *ordinal)).collect();
             let mut items = self.store.get_all(&keys).await?;
             items.sort_by(|a, b| sort_key(a).cmp(&sort_key(b)));
-            Ok((items, total))
+            Ok((page.order.of(items), total))
         })
     }
 
@@ -80,7 +80,7 @@ impl Table {
             counts.insert(*block, rows.len() as u64);
         }
         let (blocks, skipped) = blocks_of(page, &counts, &BTreeSet::new());
-        let ordinals = blocks.iter().filter_map(|block| members.get(block)).flatten().copied();
+        let ordinals = blocks.iter().filter_map(|block| members.remove(block)).flat_map(|rows| page.order.of(rows));
         let skip = usize::try_from(page.offset().saturating_sub(skipped)).unwrap_or(usize::MAX);
         let size = usize::try_from(page.size()).unwrap_or(usize::MAX);
         Ok((ordinals.skip(skip).take(size).collect(), counts.values().sum()))
@@ -137,12 +137,12 @@ impl Table {
     }
 }
 
-/// The blocks that a page touches, and the number of rows before the first of them. Any number of rows of `edges` may
+/// The blocks that a page touches, in its order, and the number of rows before the first of them. Any number of rows of `edges` may
 /// count: the result then includes every block that the page may touch.
 fn blocks_of(page: &PageQuery, counts: &BTreeMap<u64, u64>, edges: &BTreeSet<u64>) -> (Vec<u64>, u64) {
     let (offset, end) = (page.offset(), page.offset().saturating_add(page.size()));
     let (mut least, mut most, mut blocks, mut skipped) = (0, 0, Vec::new(), None);
-    for (block, count) in counts.iter().filter(|(_, count)| **count > 0) {
+    for (block, count) in page.order.of(counts.iter().filter(|(_, count)| **count > 0).collect()) {
         if offset < most + count && least < end {
             skipped.get_or_insert(most);
             blocks.push(*block);
