@@ -122,7 +122,7 @@ const FREE_FORM: usize = 32 * 1024;
 fn longest(name: &str) -> usize {
     match name {
         "name" => 256,
-        "description" => 65_536,
+        "description" => 4096,
         "text" | "message" | "opening_message" | "user_opening_messages" => 32_768,
         _ => 8192,
     }

@@ -17,7 +17,7 @@ pub struct Text<const LONGEST: usize>(String);
 /// The name of a record.
 pub type Name = Text<256>;
 /// The description of a record.
-pub type Description = Text<65_536>;
+pub type Description = Text<4096>;
 /// The text of a message.
 pub type MessageText = Text<32_768>;
 
