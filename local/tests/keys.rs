@@ -60,7 +60,7 @@ async fn the_listing_shows_prefixes_only() {
         assert!(!listed.body.contains(secret), "{}", listed.body);
     }
     let names: Vec<_> = json(&listed).as_array().unwrap().iter().map(|key| key["name"].clone()).collect();
-    assert_eq!(names, ["Demo", "Demo (read only)", "Website"]);
+    assert_eq!(names, ["Demo (admin)", "Demo (read only)", "Demo", "Website"]);
 }
 
 #[tokio::test]
@@ -126,7 +126,7 @@ async fn the_key_tasks_name_each_invalid_field() {
     let no_uuid = "Input should be a valid UUID, invalid length: expected length 32 for simple format, found 2";
     for (function, payload, wanted) in [
         ("issue-api-key", json!({}), "name: Field required".to_owned()),
-        ("issue-api-key", json!({"name": "x", "role": "king"}), "role: Input should be 'full' or 'read_only'".into()),
+        ("issue-api-key", json!({"name": "x", "role": "king"}), "role: Input should be 'admin', 'full' or 'read_only'".into()),
         (
             "issue-api-key",
             json!({"name": 1, "org_id": "ab"}),
@@ -178,7 +178,7 @@ async fn the_line_of_a_request_names_key_id_and_organisation() {
         let key = listed.as_array().unwrap().iter().find(|key| key["name"] == name).unwrap();
         (key["id"].clone(), json!(ACME_ORG))
     };
-    let (full, reading) = (of("Demo"), of("Demo (read only)"));
+    let (full, reading) = (of("Demo (admin)"), of("Demo (read only)"));
     let (nobody, agency) = ((Value::Null, Value::Null), (Value::Null, json!(ACME_ORG)));
     let both = Call {
         headers: [("authorization".to_owned(), format!("Bearer {ACME}"))].into(),
