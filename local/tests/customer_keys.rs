@@ -1,7 +1,7 @@
 //! Tests of the keys that customers manage: they are made, listed, changed, rotated and revoked.
 
+use local::Stack;
 use local::http::{Answer, Call};
-use local::{Settings, Stack};
 use serde_json::{Value, json};
 use shared::request::api_key::{ApiKey, ApiKeyRecord};
 use shared::routes;
@@ -102,8 +102,12 @@ async fn a_rotation_keeps_the_old_key_for_the_overlap() {
         "expires_at": "2026-02-11T12:00:00Z"});
     let (old, old_id) = made(&stack, ACME, &body).await;
     after(86_400_000);
-    let rotated = data(&send(&stack, "POST", &format!("{}/rotate", of(&old_id)), ACME, json!({"overlap_seconds": 60})).await);
-    assert_eq!((&rotated["replaced"]["id"], &rotated["replaced"]["expires_at"]), (&json!(old_id), &json!("2026-02-02T12:01:00.000Z")));
+    let rotated =
+        data(&send(&stack, "POST", &format!("{}/rotate", of(&old_id)), ACME, json!({"overlap_seconds": 60})).await);
+    assert_eq!(
+        (&rotated["replaced"]["id"], &rotated["replaced"]["expires_at"]),
+        (&json!(old_id), &json!("2026-02-02T12:01:00.000Z"))
+    );
     // It is valid for as long as the old one was meant to be.
     assert_eq!(rotated["expires_at"], "2026-02-12T12:00:00.000Z");
     for same in ["name", "role", "scopes", "user_id", "requests_per_second", "burst", "limits", "org_id"] {
@@ -126,11 +130,15 @@ async fn a_rotation_without_an_overlap_ends_the_old_key() {
     assert_eq!(status(&stack, &old).await, 200);
     let rotated = send(&stack, "POST", &format!("{}/rotate", of(&id)), ACME, json!({"overlap_seconds": 0})).await;
     let rotated = data(&rotated);
-    assert_eq!((&rotated["expires_at"], &rotated["replaced"]["expires_at"]), (&Value::Null, &json!("2026-02-01T12:00:00.000Z")));
+    assert_eq!(
+        (&rotated["expires_at"], &rotated["replaced"]["expires_at"]),
+        (&Value::Null, &json!("2026-02-01T12:00:00.000Z"))
+    );
     after(5000);
     assert_eq!((status(&stack, &old).await, status(&stack, rotated["api_key"].as_str().unwrap()).await), (401, 200));
     for overlap in [json!(-1), json!(604_801), json!("x")] {
-        let answer = send(&stack, "POST", &format!("{}/rotate", of(&id)), ACME, json!({"overlap_seconds": overlap})).await;
+        let answer =
+            send(&stack, "POST", &format!("{}/rotate", of(&id)), ACME, json!({"overlap_seconds": overlap})).await;
         assert_eq!(answer.status, 422, "{overlap}");
     }
 }

@@ -126,7 +126,11 @@ async fn the_key_tasks_name_each_invalid_field() {
     let no_uuid = "Input should be a valid UUID, invalid length: expected length 32 for simple format, found 2";
     for (function, payload, wanted) in [
         ("issue-api-key", json!({}), "name: Field required".to_owned()),
-        ("issue-api-key", json!({"name": "x", "role": "king"}), "role: Input should be 'admin', 'full' or 'read_only'".into()),
+        (
+            "issue-api-key",
+            json!({"name": "x", "role": "king"}),
+            "role: Input should be 'admin', 'full' or 'read_only'".into(),
+        ),
         (
             "issue-api-key",
             json!({"name": 1, "org_id": "ab"}),

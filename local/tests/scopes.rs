@@ -39,7 +39,7 @@ async fn a_key_calls_exactly_the_operations_of_its_scopes() {
         let answer = stack.answer(&valid_call(route, 'a', &own)).await;
         // A key with scopes may not manage one that may do everything.
         let is_of_others = route.record == "key" && !route.path.ends_with("/api_key");
-        let is_wider = is_of_others || *route == routes::CREATE_KEY;
+        let is_wider = is_of_others || route.name == routes::CREATE_KEY.name;
         let wanted = if is_wider { 403 } else { route.success };
         assert_eq!(answer.status, wanted, "{} {}", route.name, answer.body);
     }
@@ -65,10 +65,9 @@ async fn a_key_with_a_scope_to_read_sees_addresses_masked() {
     let body = json!({"endpoint": "https://example.com/hooks?token=hidden"});
     let webhook = data(&stack.answer(&post("/api/v1/outbound_webhook", ACME, body.to_string())).await)["id"].clone();
     let path = format!("/api/v1/outbound_webhook/{}", webhook.as_str().unwrap());
-    for (scope, wanted) in [
-        ("webhook:read", "https://example.com/hooks?…"),
-        ("webhook:write", "https://example.com/hooks?token=hidden"),
-    ] {
+    for (scope, wanted) in
+        [("webhook:read", "https://example.com/hooks?…"), ("webhook:write", "https://example.com/hooks?token=hidden")]
+    {
         let (key, _) = made(&stack, ACME, &json!({"name": "x", "scopes": [scope]})).await;
         assert_eq!(data(&stack.answer(&call("GET", &path, &key)).await)["endpoint"], wanted, "{scope}");
     }
@@ -90,7 +89,8 @@ async fn an_unknown_scope_is_refused_at_its_place() {
     ] {
         let body = json!({"name": "x", "scopes": scopes}).to_string();
         for (method, path) in [("POST", routes::CREATE_KEY.path), ("PUT", key.as_str())] {
-            let answer = stack.answer(&local::http::Call { body: body.clone().into(), ..call(method, path, ACME) }).await;
+            let answer =
+                stack.answer(&local::http::Call { body: body.clone().into(), ..call(method, path, ACME) }).await;
             assert_eq!(failure(&answer), (422, vec![wanted.to_owned()]), "{body}");
         }
     }
@@ -103,7 +103,8 @@ async fn an_unknown_scope_is_refused_at_its_place() {
 #[tokio::test]
 async fn a_key_gives_no_scope_that_it_lacks() {
     let stack = stack().await;
-    let (admin, _) = made(&stack, ACME, &json!({"name": "A", "role": "admin", "scopes": ["key:write", "tag:write"]})).await;
+    let (admin, _) =
+        made(&stack, ACME, &json!({"name": "A", "role": "admin", "scopes": ["key:write", "tag:write"]})).await;
     let (_, wider) = made(&stack, ACME, &json!({"name": "B", "scopes": ["tag:read", "contact:read"]})).await;
     let (_, within) = made(&stack, ACME, &json!({"name": "C", "scopes": ["tag:read"]})).await;
     let before = everything(&stack).await;
@@ -142,12 +143,12 @@ async fn a_key_with_scopes_sees_only_their_tools() {
     let stack = stack().await;
     let (key, _) = made(&stack, ACME, &json!({"name": "x", "scopes": ["tag:write", "contact:read"]})).await;
     let listed = json(&stack.answer(&request(STATELESS, &key, "tools/list", json!({}))).await);
-    let shown: BTreeSet<_> = listed["result"]["tools"].as_array().unwrap().iter().map(|tool| &tool["name"]).collect();
-    let wanted = routes::ALL.iter().filter(|route| {
-        route.record == "tag" || (route.record == "contact" && route.access == Access::Read)
-    });
-    let wanted: Vec<Value> = wanted.map(|route| json!(route.name)).collect();
-    assert_eq!(shown, wanted.iter().collect());
+    let shown: BTreeSet<_> =
+        listed["result"]["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+    let wanted = routes::ALL
+        .iter()
+        .filter(|route| route.record == "tag" || (route.record == "contact" && route.access == Access::Read));
+    assert_eq!(shown, wanted.map(|route| route.name).collect());
     let tool = json!({"name": "list-assistants", "arguments": {}});
     let refused = json(&stack.answer(&request(STATELESS, &key, "tools/call", tool)).await);
     assert_eq!(refused["result"]["structuredContent"]["detail"][0]["type"], "forbidden", "{refused}");

@@ -10,7 +10,9 @@ use crate::input::{
     Between, Input, Issues, Location, OptionalBody, Parse, Patch, Raw, Source, bounded_list, member, one_of, words,
 };
 use crate::records::user::User;
-use crate::request::api_key::{ApiKey, ApiKeyRecord, Held, IssuedApiKey, NewApiKey, Role, ShownApiKey, require_future};
+use crate::request::api_key::{
+    ApiKey, ApiKeyRecord, IssuedApiKey, NewApiKey, Role, ShownApiKey, StoredApiKey, require_future,
+};
 use crate::request::caller::Caller;
 use crate::request::context::Context;
 use crate::request::error::{Error, OnMissing as _, Result};
@@ -291,7 +293,7 @@ fn require_within(caller: &Caller, record: &ApiKeyRecord, at: Location) -> Resul
 ///
 /// # Errors
 /// 404 where the organisation has no such key, [`Error::Forbidden`] where it may do more than the caller.
-pub async fn managed_key(cx: &Context<'_>, id: ApiKeyId) -> Result<Held> {
+pub async fn managed_key(cx: &Context<'_>, id: ApiKeyId) -> Result<StoredApiKey> {
     let held = cx.table.api_key(id).await.on_missing("api_key_id")?;
     require_within(cx.caller()?, &held.record, Location::path().name("api_key_id"))?;
     Ok(held)
@@ -301,7 +303,7 @@ pub async fn managed_key(cx: &Context<'_>, id: ApiKeyId) -> Result<Held> {
 ///
 /// # Errors
 /// The same as for [`managed_key`].
-pub async fn managed_key_of_all(cx: &Context<'_>, id: ApiKeyId) -> Result<(Held, Vec<ApiKeyRecord>)> {
+pub async fn managed_key_of_all(cx: &Context<'_>, id: ApiKeyId) -> Result<(StoredApiKey, Vec<ApiKeyRecord>)> {
     // Not `try_join!`: the cost of a request must not depend on which keys exist.
     let (held, listed) = futures_util::join!(managed_key(cx, id), cx.table.api_keys());
     Ok((held?, listed?))

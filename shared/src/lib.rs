@@ -68,7 +68,7 @@ pub mod prelude {
     pub mod api_keys {
         pub use crate::keys::*;
         pub use crate::prelude::*;
-        pub use crate::request::api_key::{ApiKey, ApiKeyRecord, Held, IssuedApiKey, ShownApiKey};
+        pub use crate::request::api_key::{ApiKey, ApiKeyRecord, IssuedApiKey, ShownApiKey, StoredApiKey};
     }
 
     /// The imports of a document.

@@ -17,7 +17,7 @@ impl Operation for CreateKey {
         let record = request.body.record(caller, id, &key, default, now)?;
         require_user(cx, user).await?;
         require_room(&cx.table.api_keys().await?, id, None, now)?;
-        let made = Held { hash: key.hash(), record };
+        let made = StoredApiKey { hash: key.hash(), record };
         cx.table.issue_api_key(cx.origin(id.0), &made, None).await?;
         Ok(Created(IssuedApiKey { api_key: key.expose().to_owned().into(), key: made.record.shown(default) }))
     }

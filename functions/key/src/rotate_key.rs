@@ -22,7 +22,7 @@ impl Operation for RotateKey {
             None => {
                 require_valid(&old.record, now)?;
                 require_room(&listed, id, (until == now).then_some(old_id), now)?;
-                let new = Held { hash: key.hash(), record: old.record.successor(id, &key, now) };
+                let new = StoredApiKey { hash: key.hash(), record: old.record.successor(id, &key, now) };
                 let made = cx.table.issue_api_key(cx.origin(id.0), &new, Some((&old, &replaced))).await;
                 made.on_missing("api_key_id").map(|()| new.record)?
             }

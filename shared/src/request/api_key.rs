@@ -10,7 +10,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Serialize;
 
 pub use limits::ShownApiKey;
-pub use storage::Held;
+pub use storage::StoredApiKey;
 pub(crate) use usage::note_use;
 
 use crate::input::schema::{Schema, Value, extended, titled};

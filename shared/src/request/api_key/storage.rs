@@ -33,14 +33,14 @@ pub fn listed_api_key(org: OrgId, id: ApiKeyId) -> Key {
 
 /// A stored key: its record, and the hash under which it is found.
 #[derive(Debug, Clone)]
-pub struct Held {
+pub struct StoredApiKey {
     /// The hash.
     pub hash: KeyHash,
     /// The record.
     pub record: ApiKeyRecord,
 }
 
-impl Held {
+impl StoredApiKey {
     /// The keys of its two items.
     fn keys(&self) -> [Key; 2] {
         [api_key(&self.hash), listed_api_key(self.record.org_id, self.record.id)]
@@ -93,7 +93,7 @@ impl Store {
     /// # Errors
     /// [`TableError`].
     pub async fn add_api_key(&self, hash: &KeyHash, record: &ApiKeyRecord) -> Result<(), TableError> {
-        let held = Held { hash: hash.clone(), record: record.clone() };
+        let held = StoredApiKey { hash: hash.clone(), record: record.clone() };
         Ok(self.transact(&held.made()?).await?)
     }
 
@@ -128,14 +128,14 @@ impl Store {
     }
 
     /// The key `id` of an organisation.
-    async fn listed_api_key(&self, org: OrgId, id: ApiKeyId) -> Result<Held, TableError> {
+    async fn listed_api_key(&self, org: OrgId, id: ApiKeyId) -> Result<StoredApiKey, TableError> {
         let item = self.get(&listed_api_key(org, id)).await?.ok_or(TableError::Missing)?;
         let hash = item.get(KEY_HASH).and_then(|hash| hash.as_s().ok()).cloned().ok_or(TableError::Missing)?;
-        Ok(Held { hash: KeyHash::from_hex(hash), record: from_item(item)? })
+        Ok(StoredApiKey { hash: KeyHash::from_hex(hash), record: from_item(item)? })
     }
 
     /// Changes both items of a key, and returns its new record.
-    async fn change_api_key(&self, held: &Held, after: ApiKeyRecord) -> Result<ApiKeyRecord, TableError> {
+    async fn change_api_key(&self, held: &StoredApiKey, after: ApiKeyRecord) -> Result<ApiKeyRecord, TableError> {
         let writes = held.changed(&after)?;
         if !writes.is_empty() {
             self.transact(&writes).await?;
@@ -150,7 +150,7 @@ impl Table {
     ///
     /// # Errors
     /// [`TableError::Missing`] where the organisation has no such key.
-    pub async fn api_key(&self, id: ApiKeyId) -> Result<Held, TableError> {
+    pub async fn api_key(&self, id: ApiKeyId) -> Result<StoredApiKey, TableError> {
         self.store.listed_api_key(self.tenant.org(), id).await
     }
 
@@ -170,8 +170,8 @@ impl Table {
     pub async fn issue_api_key(
         &self,
         origin: Option<Uuid>,
-        new: &Held,
-        replaced: Option<(&Held, &ApiKeyRecord)>,
+        new: &StoredApiKey,
+        replaced: Option<(&StoredApiKey, &ApiKeyRecord)>,
     ) -> Result<(), TableError> {
         let mut transaction = Transaction::of_request(self);
         transaction.once(origin, new.record.id.0, new.record.created_at);
@@ -189,7 +189,7 @@ impl Table {
     ///
     /// # Errors
     /// [`TableError::Missing`] where it is gone.
-    pub async fn change_api_key(&self, held: &Held, after: ApiKeyRecord) -> Result<ApiKeyRecord, TableError> {
+    pub async fn change_api_key(&self, held: &StoredApiKey, after: ApiKeyRecord) -> Result<ApiKeyRecord, TableError> {
         self.store.change_api_key(held, after).await
     }
 
@@ -197,7 +197,7 @@ impl Table {
     ///
     /// # Errors
     /// [`TableError::Missing`] where it is gone.
-    pub async fn remove_api_key(&self, held: &Held) -> Result<(), TableError> {
+    pub async fn remove_api_key(&self, held: &StoredApiKey) -> Result<(), TableError> {
         let writes = held.keys().map(|key| Write::delete(key).when(Condition::exists()));
         Ok(self.store.transact(&writes).await?)
     }
