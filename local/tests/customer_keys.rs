@@ -1,11 +1,12 @@
 //! Tests of the keys that customers manage: they are made, listed, changed, rotated and revoked.
 
-use local::Stack;
 use local::http::{Answer, Call};
+use local::{Settings, Stack};
 use serde_json::{Value, json};
 use shared::request::api_key::{ApiKey, ApiKeyRecord};
 use shared::routes;
 use shared::values::id::{ApiKeyId, OrgId};
+use shared::values::limits::Limits;
 use uuid::Uuid;
 
 use crate::scopes::made;
@@ -98,7 +99,7 @@ async fn a_request_cannot_revoke_its_own_key() {
 #[tokio::test]
 async fn a_rotation_keeps_the_old_key_for_the_overlap() {
     let (stack, after) = stack_with_clock().await;
-    let body = json!({"name": "Shop", "scopes": ["tag:read"], "user_id": id('a', kind::USER, 1), "burst": 60,
+    let body = json!({"name": "Shop", "scopes": ["tag:read"], "user_id": id('a', kind::USER, 1), "requests_per_second": 40, "burst": 60,
         "expires_at": "2026-02-11T12:00:00Z"});
     let (old, old_id) = made(&stack, ACME, &body).await;
     after(86_400_000);
@@ -235,7 +236,7 @@ async fn an_organisation_has_a_hundred_valid_keys_at_most() {
 
 #[tokio::test]
 async fn a_key_gets_no_higher_limits_than_its_maker_has() {
-    let stack = Stack::start(settings()).await.unwrap();
+    let stack = Stack::start(Settings { key_limits: Limits::new(50, 100), ..settings() }).await.unwrap();
     let issue = json!({"name": "Small", "org_id": ACME_ORG, "role": "admin", "requests_per_second": 5, "burst": 10});
     let issued = stack.gateway.invoke_by_name("issue-api-key", issue.to_string().as_bytes()).await;
     let issued: Value = serde_json::from_str(&issued.body).unwrap();
@@ -282,14 +283,14 @@ async fn the_user_of_a_key_is_the_creator_of_its_links() {
     let stack = stack().await;
     let user = id('a', kind::USER, 1);
     let (key, _) = made(&stack, ACME, &json!({"name": "Shop", "user_id": user})).await;
-    let link = |entity: &str| {
-        let body = json!({"tag_id": id('a', kind::TAG, 0), "entity_type": "widget", "entity_id": entity});
+    let link = |entity: u32| {
+        let body = json!({"tag_id": id('a', kind::TAG, 0), "entity_type": "widget", "entity_id": id('a', kind::WIDGET, entity)});
         post("/api/v1/link_tag_entity", &key, body.to_string())
     };
-    assert_eq!(data(&stack.answer(&link("a")).await)["created_by_id"], json!(user));
+    assert_eq!(data(&stack.answer(&link(1)).await)["created_by_id"], json!(user));
     // A key goes on without its user.
     data(&stack.answer(&call("DELETE", &format!("/api/v1/user/{user}"), ACME)).await);
-    assert_eq!(data(&stack.answer(&link("b")).await)["created_by_id"], json!(user));
+    assert_eq!(data(&stack.answer(&link(2)).await)["created_by_id"], json!(user));
 }
 
 /// A request that is sent again after a crash makes no key a second time, even if the first one was revoked meanwhile.

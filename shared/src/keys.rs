@@ -16,7 +16,7 @@ use crate::request::api_key::{
 use crate::request::caller::Caller;
 use crate::request::context::Context;
 use crate::request::error::{Error, OnMissing as _, Result};
-use crate::request::scope::Scope;
+use crate::request::scope::KeyScope;
 use crate::routes;
 use crate::table::page::{Page, PageQuery};
 use crate::values::id::{ApiKeyId, UserId};
@@ -32,7 +32,7 @@ const MOST_LISTED: usize = 1000;
 const OVERLAP: i64 = 86_400;
 
 /// Every scope, in alphabetical order: one for reading and one for writing the records of each route.
-static SCOPES: LazyLock<Vec<Scope>> = LazyLock::new(|| {
+static SCOPES: LazyLock<Vec<KeyScope>> = LazyLock::new(|| {
     let mut scopes: Vec<_> = routes::ALL.iter().map(|route| route.scope()).collect();
     scopes.sort();
     scopes.dedup();
@@ -42,14 +42,14 @@ static SCOPES: LazyLock<Vec<Scope>> = LazyLock::new(|| {
 /// The scopes in the body of a request: at least one, sorted, each of them once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
-pub struct Scopes(Vec<Scope>);
+pub struct Scopes(Vec<KeyScope>);
 
 /// A scope that a route has.
-struct KnownScope(Scope);
+struct KnownScope(KeyScope);
 
 impl Scopes {
     /// Every scope.
-    pub fn all() -> &'static [Scope] {
+    pub fn all() -> &'static [KeyScope] {
         &SCOPES
     }
 }
@@ -72,7 +72,7 @@ impl Schema for Scopes {
 
 impl Parse for KnownScope {
     fn parse(raw: Raw<'_>, at: &Location, issues: &mut Issues) -> Option<Self> {
-        let words: Vec<&str> = SCOPES.iter().map(Scope::as_str).collect();
+        let words: Vec<&str> = SCOPES.iter().map(KeyScope::as_str).collect();
         let known = |word: &str| SCOPES.iter().find(|scope| scope.as_str() == word).cloned().map(Self);
         one_of(raw, at, issues, &words, known)
     }

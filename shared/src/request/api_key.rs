@@ -16,7 +16,7 @@ pub(crate) use usage::note_use;
 use crate::input::schema::{Schema, Value, extended, titled};
 use crate::input::{Location, Patch, member};
 use crate::request::error::{Error, Result};
-use crate::request::scope::Scope;
+use crate::request::scope::KeyScope;
 use crate::values::hash::{hex, sha256};
 use crate::values::id::{ApiKeyId, OrgId, UserId};
 use crate::values::limits::Burst;
@@ -124,7 +124,7 @@ crate::object! {
         /// Requests at once; null where the default of the deployment holds.
         pub burst: Option<Burst>,
         /// What it may do within its role; null where that is everything.
-        pub scopes: Option<Vec<Scope>>,
+        pub scopes: Option<Vec<KeyScope>>,
         /// The user for whom it works; null where it is for none. The user may be deleted by now.
         pub user_id: Option<UserId>,
     }

@@ -6,7 +6,7 @@ use crate::input::Location;
 use crate::request::api_key::Role;
 use crate::request::error::{Error, Result};
 use crate::request::route::{Access, Route};
-use crate::request::scope::Scope;
+use crate::request::scope::KeyScope;
 use crate::values::id::{ApiKeyId, OrgId, UserId};
 use crate::values::limits::Limits;
 use crate::values::tenant::Tenant;
@@ -23,7 +23,7 @@ pub struct Caller {
     /// How many requests the callers of the key may send.
     pub limits: Limits,
     /// What the key may do within its role; `None` where that is everything.
-    pub scopes: Option<Vec<Scope>>,
+    pub scopes: Option<Vec<KeyScope>>,
     /// The user for whom the key works.
     pub user: Option<UserId>,
 }
@@ -36,11 +36,11 @@ impl Caller {
 
     /// Whether the caller may change records of this kind.
     pub fn may_change(&self, record: &str) -> bool {
-        self.role != Role::ReadOnly && self.has(|| Scope::write(record))
+        self.role != Role::ReadOnly && self.has(|| KeyScope::write(record))
     }
 
     /// Whether the caller has every scope of a key with `scopes`.
-    pub fn may_do_all_of(&self, scopes: Option<&[Scope]>) -> bool {
+    pub fn may_do_all_of(&self, scopes: Option<&[KeyScope]>) -> bool {
         match scopes {
             None => self.scopes.is_none(),
             Some(scopes) => scopes.iter().all(|scope| self.has(|| scope.clone())),
@@ -63,7 +63,7 @@ impl Caller {
         Err(Error::Forbidden(Location::query().name("api_key"), message))
     }
 
-    fn has(&self, wanted: impl Fn() -> Scope) -> bool {
+    fn has(&self, wanted: impl Fn() -> KeyScope) -> bool {
         let Some(scopes) = &self.scopes else { return true };
         let wanted = wanted();
         scopes.iter().any(|scope| scope.covers(&wanted))

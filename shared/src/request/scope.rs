@@ -8,9 +8,9 @@ use crate::input::schema::{Schema, Value};
 /// A scope: `<record>:read`, or `<record>:write`, which includes reading.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Scope(String);
+pub struct KeyScope(String);
 
-impl Scope {
+impl KeyScope {
     /// The scope of the operations that read records of this kind.
     pub fn read(record: &str) -> Self {
         Self(format!("{record}:read"))
@@ -33,13 +33,13 @@ impl Scope {
     }
 }
 
-impl std::fmt::Display for Scope {
+impl std::fmt::Display for KeyScope {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str(&self.0)
     }
 }
 
-impl Schema for Scope {
+impl Schema for KeyScope {
     fn schema() -> Value {
         json!({"type": "string", "pattern": "^[a-z-]+:(read|write)$"})
     }
@@ -51,10 +51,10 @@ mod tests {
 
     #[test]
     fn a_scope_that_writes_also_reads_the_same_record() {
-        let (read, write) = (Scope::read("contact"), Scope::write("contact"));
+        let (read, write) = (KeyScope::read("contact"), KeyScope::write("contact"));
         assert!(read.covers(&read) && write.covers(&write) && write.covers(&read));
         assert!(!read.covers(&write));
-        for other in [Scope::read("campaign"), Scope::write("campaign"), Scope::write("campaign-contact")] {
+        for other in [KeyScope::read("campaign"), KeyScope::write("campaign"), KeyScope::write("campaign-contact")] {
             assert!(!write.covers(&other) && !read.covers(&other) && !other.covers(&read), "{other}");
         }
     }
