@@ -118,6 +118,11 @@ pub const OPERATIONS: &[Described] = &[
     Described::of::<campaign::CreateCampaign>(&routes::CREATE_CAMPAIGN),
     Described::of::<campaign::AddCampaignContacts>(&routes::ADD_CAMPAIGN_CONTACTS),
     Described::of::<campaign::UpdateCampaign>(&routes::UPDATE_CAMPAIGN),
+    Described::of::<key::CreateKey>(&routes::CREATE_KEY),
+    Described::of::<key::ListKeys>(&routes::LIST_KEYS),
+    Described::of::<key::UpdateKey>(&routes::UPDATE_KEY),
+    Described::of::<key::RevokeKey>(&routes::REVOKE_KEY),
+    Described::of::<key::RotateKey>(&routes::ROTATE_KEY),
 ];
 
 /// What the servers of others call.

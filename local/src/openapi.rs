@@ -9,7 +9,6 @@ use serde_json::{Map, Value, json};
 use shared::delivery::event;
 use shared::input::Issue;
 use shared::input::schema::{ABOUT, MOST, Member, Schema as _, capitalised, described, object, titled};
-use shared::request::api_key::Role;
 use shared::request::idempotency;
 use shared::request::limit::headers;
 use shared::request::pipeline::Description;
@@ -221,8 +220,8 @@ fn responses(route: &Route, reply: &Value, failure: &Value, examples: &Examples,
     // accepts every signed request.
     let is_signed = route.access == Access::Signed;
     if !is_signed {
-        statuses.push(422);
-        statuses.extend((!route.access.allows(Role::ReadOnly)).then_some(403));
+        // A key may lack the scope of any operation.
+        statuses.extend([403, 422]);
         statuses.extend((route.method == "POST").then_some(409));
         statuses.extend(route.parameters().next().map(|_| 404));
     }

@@ -76,6 +76,8 @@ async fn no_answer_log_or_item_contains_an_api_key() {
         revoked_at: None,
         requests_per_second: None,
         burst: None,
+        scopes: None,
+        user_id: None,
     };
     let mut answers = String::new();
     for known in [false, true] {

@@ -34,9 +34,11 @@ const HEAD: &str = "\
 - *Depth* is the number of calls that wait for one another. Each takes about 3 ms in the same region, so depth is the latency budget.
 - *Units* are capacity units as AWS bills them, for the demo set's small records. Larger records cost in proportion, per 4 KB read and per 1 KB written.
 
-All rows are of a warm function that has seen the key in the last 5 seconds. Two cases cost more:
+All rows are of a warm function that has seen the key in the last 5 seconds. Three cases cost more:
 
 - The first request of a key adds one call, one to the depth, and one read unit.
+- The first request of a key on a day adds another call, one to the depth, and one write unit, in each process
+  ([ADR 47](adr/0047-customers-manage-their-keys.md)).
 - If one process answers more than a hundredth of the key's limit, about one request a second adds a call, one to the depth and a write unit
   ([ADR 26](adr/0026-limits-per-key.md)).
 

@@ -7,7 +7,7 @@ use shared::request::route::Route;
 use shared::routes;
 
 use crate::support::fixture::{
-    ACME, ACME_READ_ONLY, NOW, call, demo_id, demo_payment_secret, id, kind, path, post, signed, valid_call,
+    ACME, ACME_FULL, ACME_READ_ONLY, NOW, call, demo_id, demo_payment_secret, id, kind, path, post, signed, valid_call,
 };
 
 /// The body around the id of another record.
@@ -683,6 +683,33 @@ pub const EXERCISES: &[Exercise] = &[
         further: Further::NoEffect,
         ..Exercise::of(&routes::UPDATE_CAMPAIGN)
     },
+    Exercise {
+        body: |_| r#"{"name":"Shop"}"#.into(),
+        recorded: || {
+            let (scoped, wrong) = (
+                r#"{"name":"Shop","scopes":["contact:write","campaign:read"],"expires_at":"2027-01-01T00:00:00Z"}"#,
+                r#"{"scopes":["contact:read","contacts:read"],"requests_per_second":0}"#,
+            );
+            vec![
+                ("with-scopes", with_body(&routes::CREATE_KEY, scoped)),
+                ("invalid", with_body(&routes::CREATE_KEY, wrong)),
+                ("no-admin", post(routes::CREATE_KEY.path, ACME_FULL, r#"{"name":"Shop"}"#)),
+            ]
+        },
+        names: &[(kind::USER, |id| json!({"name": "Shop", "user_id": id}))],
+        ..Exercise::of(&routes::CREATE_KEY)
+    },
+    Exercise { rows: Some([3, 3]), ..Exercise::of(&routes::LIST_KEYS) },
+    Exercise {
+        body: |_| r#"{"name":"Shop","scopes":["contact:write"]}"#.into(),
+        names: &[(kind::USER, |id| json!({"user_id": id}))],
+        ..Exercise::of(&routes::UPDATE_KEY)
+    },
+    Exercise {
+        recorded: || vec![("own", at(&routes::REVOKE_KEY, &id('a', kind::API_KEY, 1)))],
+        ..Exercise::of(&routes::REVOKE_KEY)
+    },
+    Exercise { body: |_| r#"{"overlap_seconds":3600}"#.into(), ..Exercise::of(&routes::ROTATE_KEY) },
     Exercise {
         body: |organisation| checkout(organisation, 1).to_string(),
         demo: |organisation, _| id(organisation, kind::AGENCY, 0),

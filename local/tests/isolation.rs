@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use local::Stack;
 use local::http::{Answer, Call};
 use shared::routes;
+use shared::table::keys::RATE;
 
 use crate::exercises::{EXERCISES, Exercise};
 use crate::support::fixture::{
@@ -148,9 +149,13 @@ async fn every_item_except_keys_and_pointers_has_an_organisation() {
             assert!(item["sk"].as_s().unwrap().starts_with("ORG#01900000-0000-7000-8000-"), "{item:?}");
             assert!(item.keys().all(|name| ["pk", "sk", "id"].contains(&name.as_str())), "{item:?}");
         }
+        // The day on which a key was used is where every function may write.
+        if pk.starts_with(RATE) {
+            assert!(item.keys().all(|name| ["pk", "sk", "ttl", "used_on"].contains(&name.as_str())), "{item:?}");
+        }
         if !pk.starts_with("ORG#01900000-0000-7000-8000-") {
             of_no_organisation.insert(pk.split('#').next().unwrap().to_owned());
         }
     }
-    assert_eq!(of_no_organisation, ["KEY", "PAYMENT_WEBHOOK"].map(str::to_owned).into());
+    assert_eq!(of_no_organisation, ["KEY", "PAYMENT_WEBHOOK", "RATE"].map(str::to_owned).into());
 }

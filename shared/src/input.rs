@@ -35,6 +35,17 @@ pub enum Patch<T> {
     Set(T),
 }
 
+impl<T: Clone> Patch<T> {
+    /// Changes a field whose default is to be absent.
+    pub fn change(&self, field: &mut Option<T>) {
+        match self {
+            Self::Absent => {}
+            Self::Null => *field = None,
+            Self::Set(value) => *field = Some(value.clone()),
+        }
+    }
+}
+
 /// The named values of the path, the query or the body.
 #[derive(Debug, Clone)]
 pub struct Source<'a> {

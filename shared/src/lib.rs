@@ -17,6 +17,7 @@
 //! - [`payments`] is the payment provider: its API and its events.
 //! - [`delivery`] sends events to customers' servers, signed and checked.
 //! - [`routes`] is the table of all routes.
+//! - [`keys`] has the bodies and the rules with which customers manage their API keys.
 //! - [`reactions`] is the table of reactions to changes.
 //! - [`redrive`] repeats failed reactions.
 //! - [`mcp`] serves the operations as tools of agents.
@@ -27,6 +28,7 @@
 pub mod bucket;
 pub mod delivery;
 pub mod input;
+pub mod keys;
 pub mod mcp;
 pub mod network;
 pub mod operations;
@@ -61,6 +63,13 @@ pub mod prelude {
     pub use crate::table::rows::NewRow;
     pub use crate::values::id::*;
     pub use uuid::Uuid;
+
+    /// The imports of an operation with API keys.
+    pub mod api_keys {
+        pub use crate::keys::*;
+        pub use crate::prelude::*;
+        pub use crate::request::api_key::{ApiKey, ApiKeyRecord, IssuedApiKey, ShownApiKey, StoredApiKey};
+    }
 
     /// The imports of a document.
     pub mod documents {

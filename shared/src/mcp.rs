@@ -20,9 +20,8 @@ use crate::input::Location;
 use crate::mcp::call::{Arguments, ToolOutcome};
 use crate::mcp::message::{Revision, RpcError, RpcMessage, VERSIONS, member, server_info};
 use crate::mcp::tools::Tool;
-use crate::request::api_key::Role;
 use crate::request::authentication::{authenticate, header_key};
-use crate::request::caller::Identified;
+use crate::request::caller::{Caller, Identified};
 use crate::request::context::Service;
 use crate::request::error::{Error, Result};
 use crate::request::http::{HttpRequest, HttpResponse};
@@ -57,7 +56,7 @@ pub struct Server {
 
 /// One request to the server: its caller, and its progress.
 struct Exchange<'a> {
-    role: Role,
+    caller: &'a Caller,
     key: &'a str,
     base_url: &'a str,
     document: &'static str,
@@ -117,14 +116,17 @@ impl Server {
         let base_url = service.config.api_base_url.as_deref().unwrap_or(&request.base_url);
         let pages = service.config.cors_allow_origin.as_deref();
         if request.header("origin").is_some_and(|origin| !may_call(origin, pages, base_url)) {
-            return Err(Error::Forbidden(Location::header("origin"), "Pages of this origin may not call the API"));
+            return Err(Error::Forbidden(
+                Location::header("origin"),
+                "Pages of this origin may not call the API".into(),
+            ));
         }
         let (store, now) = (service.store.metered(meter.clone()), service.clock.now());
         let key = header_key(request)?;
         let caller = authenticate(service, &store, key, now).await?;
         by.a_key(&caller);
         let mut exchange =
-            Exchange { role: caller.role, key, base_url, document: self.document, tool: None, was_sent: false };
+            Exchange { caller: &caller, key, base_url, document: self.document, tool: None, was_sent: false };
         let answer = self.answered(request, &mut exchange).await;
         // A call of a tool is a request to the API, which counts it. Every other message is counted here; it has had no
         // effect.
@@ -176,7 +178,7 @@ impl Exchange<'_> {
                     return Ok(Err(RpcError::Parameters("There is one page of tools: no cursor leads to another one")));
                 }
                 let tools = tools::list(self.document)?;
-                let allowed = |tool: &&Tool| tool.route.access.allows(self.role);
+                let allowed = |tool: &&Tool| self.caller.may_call(tool.route);
                 let tools: Vec<_> = tools.iter().filter(allowed).map(|tool| &tool.declared).collect();
                 message.reply(revision, &json!({"tools": tools}), Some(KEPT))
             }

@@ -1,6 +1,6 @@
 //! The steps of every request, from the outside in, and of every event.
 //!
-//! - [`route`] is an operation's place in the API. [`http`] turns both event formats of API Gateway into one request.
+//! - [`route`] is an operation's place in the API, and [`scope`] a part of the API that a key may use. [`http`] turns both event formats of API Gateway into one request.
 //! - [`authentication`] finds the [`caller`] by an [`api_key`]; [`limit`] is the rate limit of the caller.
 //! - [`pipeline`] is the order of the steps, and the trait that an operation implements.
 //! - [`signed`] is the same for requests with a signature instead of a key.
@@ -23,4 +23,5 @@ pub mod limit;
 pub mod pipeline;
 pub mod response;
 pub mod route;
+pub mod scope;
 pub mod signed;

@@ -134,6 +134,11 @@ routes! {
     CREATE_CAMPAIGN                     "campaign"          "create-campaign"                   POST   "/api/v1/campaign/create"                                    Write  201     1024;
     ADD_CAMPAIGN_CONTACTS               "campaign"          "add-campaign-contacts"             POST   "/api/v1/campaign/{campaign_id}/contact"                     Write  200     1024;
     UPDATE_CAMPAIGN                     "campaign"          "update-campaign"                   PUT    "/api/v1/campaign/update/{campaign_id}"                      Write  200     1024;
+    CREATE_KEY                          "key"               "create-key"                        POST   "/api/v1/api_key"                                             Admin  201     256;
+    LIST_KEYS                           "key"               "list-keys"                         GET    "/api/v1/api_key"                                             Admin  200     256;
+    UPDATE_KEY                          "key"               "update-key"                        PUT    "/api/v1/api_key/{api_key_id}"                                Admin  200     256;
+    REVOKE_KEY                          "key"               "revoke-key"                        DELETE "/api/v1/api_key/{api_key_id}"                                Admin  200     256;
+    ROTATE_KEY                          "key"               "rotate-key"                        POST   "/api/v1/api_key/{api_key_id}/rotate"                         Admin  200     256;
 }
 
 #[rustfmt::skip]

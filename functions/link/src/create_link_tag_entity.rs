@@ -13,7 +13,7 @@ impl Operation for CreateLinkTagEntity {
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
         let new = request.body.record;
         let entity = new.entity(&cx.tenant);
-        let link = |id: LinkId| cx.begun(new.clone(), id);
+        let link = |id: LinkId| Link { created_by_id: cx.user(), ..cx.begun(new.clone(), id) };
         Ok(Created(cx.table.insert_once(cx.new_row(()), entity, link).await?))
     }
 }

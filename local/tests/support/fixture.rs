@@ -319,6 +319,7 @@ pub mod kind {
     pub const WEBHOOK: u8 = 11;
     pub const USER: u8 = 12;
     pub const LINK: u8 = 13;
+    pub const API_KEY: u8 = 14;
     pub const CONVERSATION: u8 = 15;
     pub const MESSAGE: u8 = 16;
     pub const FAILED_CAMPAIGN: u8 = 20;
@@ -351,6 +352,8 @@ pub fn demo_id(organisation: char, parameter: &str) -> String {
         // A delivery has the id of its conversation, except for the place.
         "delivery_id" => id(organisation, kind::CONVERSATION, 0),
         "link_tag_entity_id" => id(organisation, kind::LINK, 1),
+        // The first key is that of the calls.
+        "api_key_id" => id(organisation, kind::API_KEY, 2),
         other => second_of_kind(organisation, other),
     }
 }
@@ -461,10 +464,12 @@ pub fn as_stored(stack: &Stack) -> Vec<BTreeMap<String, AttributeValue>> {
     }
 }
 
-/// Every item of the table, in order, without the tokens of reservations, whose names are random.
+/// Every item of the table, in order, without the tokens of reservations, whose names are random, and without the days
+/// on which keys were used, which also a refused request notes.
 pub async fn everything(stack: &Stack) -> Vec<BTreeMap<String, AttributeValue>> {
     let mut items = as_stored(stack);
     let text = |item: &BTreeMap<String, AttributeValue>, name| item[name].as_s().unwrap().clone();
+    items.retain(|item| !item.contains_key("used_on"));
     for head in items.iter_mut().filter(|item| text(item, "sk") == LIST_HEAD) {
         head.retain(|name, _| ["pk", "sk", "next_ordinal"].contains(&name.as_str()));
     }

@@ -78,8 +78,8 @@ pub const FORMS: &[Form] = &[
     form(
         "ORG#<org>#API_KEYS",
         "<key>",
-        "the same API key, in the listing for operators",
-        "one for each key that operators have issued; none is removed",
+        "the same API key, in the listing of its organisation",
+        "{keys.rs:MOST_LISTED}, and the keys that operators have issued",
         "request/api_key/storage.rs",
     ),
     form(
@@ -309,6 +309,13 @@ pub const FORMS: &[Form] = &[
         "one for each limit that the key had in the last hours",
         "rate",
         "request/limit.rs",
+    ),
+    keyed(
+        ("RATE#<org>", "<key>"),
+        "the day on which an API key was last used; expires",
+        "one for each key of the organisation that was used in the last 400 days",
+        "key_use",
+        "request/api_key/usage.rs",
     ),
     form("WARM_UP", "WARM_UP", "no item: a process reads it when it starts", "0", "table/store.rs"),
 ];

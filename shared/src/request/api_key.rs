@@ -2,6 +2,7 @@
 
 mod limits;
 mod storage;
+mod usage;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -9,12 +10,15 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Serialize;
 
 pub use limits::ShownApiKey;
+pub use storage::StoredApiKey;
+pub(crate) use usage::note_use;
 
 use crate::input::schema::{Schema, Value, extended, titled};
 use crate::input::{Location, Patch, member};
 use crate::request::error::{Error, Result};
+use crate::request::scope::KeyScope;
 use crate::values::hash::{hex, sha256};
-use crate::values::id::{ApiKeyId, OrgId};
+use crate::values::id::{ApiKeyId, OrgId, UserId};
 use crate::values::limits::Burst;
 use crate::values::limits::Limits;
 use crate::values::limits::RequestsPerSecond;
@@ -119,6 +123,10 @@ crate::object! {
         pub requests_per_second: Option<RequestsPerSecond>,
         /// Requests at once; null where the default of the deployment holds.
         pub burst: Option<Burst>,
+        /// What it may do within its role; null where that is everything.
+        pub scopes: Option<Vec<KeyScope>>,
+        /// The user for whom it works; null where it is for none. The user may be deleted by now.
+        pub user_id: Option<UserId>,
     }
 }
 
@@ -183,10 +191,7 @@ impl ApiKeyRecord {
         default: Limits,
         now: Timestamp,
     ) -> Result<Self> {
-        if new.expires_at.is_some_and(|end| end <= now) {
-            let at = Location::body().name("expires_at");
-            return Err(Error::invalid(at.issue("value_error", "Value error, expires_at should be in the future")));
-        }
+        require_future(new.expires_at, now)?;
         let record = Self {
             id,
             org_id,
@@ -198,15 +203,45 @@ impl ApiKeyRecord {
             revoked_at: None,
             requests_per_second: new.requests_per_second,
             burst: new.burst,
+            scopes: None,
+            user_id: None,
         };
         record.require_limits(default)?;
         Ok(record)
+    }
+
+    /// The record of a `key` that replaces this one at `now`: it may do the same, and is valid for as long as this one was
+    /// meant to be.
+    pub fn successor(&self, id: ApiKeyId, key: &ApiKey, now: Timestamp) -> Self {
+        let valid_for = |end: Timestamp| end.unix_millis() - self.created_at.unix_millis();
+        let end = |span| Timestamp::checked_from_unix_millis(now.unix_millis() + span).unwrap_or(Timestamp::MAX);
+        let expires_at = self.expires_at.map(|at| end(valid_for(at)));
+        Self { id, prefix: key.display_prefix().to_owned(), created_at: now, expires_at, ..self.clone() }
+    }
+
+    /// The same key, which is valid until `until` at the latest.
+    #[must_use]
+    pub fn ending(self, until: Timestamp) -> Self {
+        let expires_at = self.expires_at.map_or(until, |end| end.min(until));
+        Self { expires_at: Some(expires_at), ..self }
     }
 
     /// Whether the key is valid at `now`.
     pub fn is_valid(&self, now: Timestamp) -> bool {
         self.revoked_at.is_none() && self.expires_at.is_none_or(|end| now < end)
     }
+}
+
+/// Refuses an end in the past.
+///
+/// # Errors
+/// [`Error::Invalid`] at `expires_at`.
+pub fn require_future(expires_at: Option<Timestamp>, now: Timestamp) -> Result<()> {
+    if expires_at.is_some_and(|end| end <= now) {
+        let at = Location::body().name("expires_at");
+        return Err(Error::invalid(at.issue("value_error", "Value error, expires_at should be in the future")));
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -5,14 +5,14 @@ use std::sync::{Mutex, PoisonError};
 
 use lru::LruCache;
 
-use crate::request::api_key::{ApiKey, ApiKeyRecord, KeyHash};
+use crate::request::api_key::{ApiKey, ApiKeyRecord, KeyHash, note_use};
 use crate::request::caller::Caller;
 use crate::request::context::Service;
 use crate::request::error::{Error, Result};
 use crate::request::http::HttpRequest;
 use crate::table::store::Store;
 use crate::values::tenant::Tenant;
-use crate::values::time::Timestamp;
+use crate::values::time::{Day, Timestamp};
 
 /// Seconds for which a process knows a key without another read. A revoked key may work for as long, and a new key may
 /// be refused for as long.
@@ -28,6 +28,8 @@ pub struct KeyCache(Mutex<LruCache<KeyHash, Remembered>>);
 struct Remembered {
     record: Option<ApiKeyRecord>,
     until: Timestamp,
+    /// The last day on which this process has noted a use of the key.
+    noted: Option<Day>,
 }
 
 impl Default for KeyCache {
@@ -43,8 +45,15 @@ impl KeyCache {
     }
 
     fn put(&self, hash: KeyHash, record: Option<ApiKeyRecord>, now: Timestamp) {
-        let remembered = Remembered { record, until: now.plus_seconds(KNOWN) };
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).put(hash, remembered);
+        let mut cache = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let noted = cache.peek(&hash).and_then(|known| known.noted);
+        cache.put(hash, Remembered { record, until: now.plus_seconds(KNOWN), noted });
+    }
+
+    /// Whether a use of the key is still to be noted for `day`. The next call for the same day says no.
+    fn is_first_of(&self, day: Day, hash: &KeyHash) -> bool {
+        let mut cache = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        cache.get_mut(hash).is_some_and(|known| known.noted.replace(day) != Some(day))
     }
 }
 
@@ -56,17 +65,25 @@ pub async fn authenticate(service: &Service, store: &Store, sent: &str, now: Tim
     let keys = &service.keys;
     let key = ApiKey::parse(sent).ok_or(Error::InvalidKey)?;
     let hash = key.hash();
-    let record = if let Some(remembered) = keys.get(&hash, now) {
-        remembered.record
+    let (record, noted) = if let Some(remembered) = keys.get(&hash, now) {
+        (remembered.record, remembered.noted)
     } else {
         // Boxed, so that requests with a known key use less memory.
         let record = Box::pin(store.api_key(&hash)).await?;
-        keys.put(hash, record.clone(), now);
-        record
+        keys.put(hash.clone(), record.clone(), now);
+        (record, None)
     };
     let record = record.filter(|record| record.is_valid(now)).ok_or(Error::InvalidKey)?;
     let limits = record.limits(service.config.key_limits);
-    Ok(Caller { tenant: Tenant::of_key(record.org_id), role: record.role, key: record.id, limits })
+    let ApiKeyRecord { id: key, org_id, role, scopes, user_id: user, .. } = record;
+    let caller = Caller { tenant: Tenant::of_key(org_id), role, key, limits, scopes, user };
+    if noted != Some(now.day()) && keys.is_first_of(now.day(), &hash) {
+        // Boxed for the same reason. A failure is no reason to refuse the caller: another process notes the use.
+        if let Err(error) = Box::pin(note_use(store, &caller.tenant, key, now)).await {
+            tracing::warn!(%key, cause = %error, "the use of the key was not noted");
+        }
+    }
+    Ok(caller)
 }
 
 /// The key in `request`, valid or invalid: in its header or in its query. If both have one, it must be the same.

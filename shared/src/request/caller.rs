@@ -2,13 +2,17 @@
 
 use std::sync::OnceLock;
 
+use crate::input::Location;
 use crate::request::api_key::Role;
-use crate::values::id::{ApiKeyId, OrgId};
+use crate::request::error::{Error, Result};
+use crate::request::route::{Access, Route};
+use crate::request::scope::KeyScope;
+use crate::values::id::{ApiKeyId, OrgId, UserId};
 use crate::values::limits::Limits;
 use crate::values::tenant::Tenant;
 
 /// The caller of a request.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Caller {
     /// The organisation of the key.
     pub tenant: Tenant,
@@ -18,6 +22,52 @@ pub struct Caller {
     pub key: ApiKeyId,
     /// How many requests the callers of the key may send.
     pub limits: Limits,
+    /// What the key may do within its role; `None` where that is everything.
+    pub scopes: Option<Vec<KeyScope>>,
+    /// The user for whom the key works.
+    pub user: Option<UserId>,
+}
+
+impl Caller {
+    /// Whether the caller may call `route`.
+    pub fn may_call(&self, route: &Route) -> bool {
+        route.access.allows(self.role) && self.has(|| route.scope())
+    }
+
+    /// Whether the caller may change records of this kind.
+    pub fn may_change(&self, record: &str) -> bool {
+        self.role != Role::ReadOnly && self.has(|| KeyScope::write(record))
+    }
+
+    /// Whether the caller has every scope of a key with `scopes`.
+    pub fn may_do_all_of(&self, scopes: Option<&[KeyScope]>) -> bool {
+        match scopes {
+            None => self.scopes.is_none(),
+            Some(scopes) => scopes.iter().all(|scope| self.has(|| scope.clone())),
+        }
+    }
+
+    /// Refuses a caller that may not call `route`.
+    ///
+    /// # Errors
+    /// [`Error::Forbidden`] says what the key lacks.
+    pub fn require(&self, route: &Route) -> Result<()> {
+        if self.may_call(route) {
+            return Ok(());
+        }
+        let message = match route.access {
+            access if access.allows(self.role) => format!("The API key needs the scope {}", route.scope()).into(),
+            Access::Admin => "Only an API key with the role admin may do this".into(),
+            _ => "A read-only API key may not do this".into(),
+        };
+        Err(Error::Forbidden(Location::query().name("api_key"), message))
+    }
+
+    fn has(&self, wanted: impl Fn() -> KeyScope) -> bool {
+        let Some(scopes) = &self.scopes else { return true };
+        let wanted = wanted();
+        scopes.iter().any(|scope| scope.covers(&wanted))
+    }
 }
 
 /// Who has sent a request, for its line in the log. It is empty until the key or the signature is proven.

@@ -8,13 +8,14 @@ use crate::input::Location;
 use crate::network::Network;
 use crate::network::lanes::LaneTime;
 use crate::network::own::OwnAddresses;
-use crate::request::api_key::Role;
 use crate::request::authentication::KeyCache;
+use crate::request::caller::Caller;
 use crate::request::claim::MARKED;
 use crate::request::config::Config;
 use crate::request::error::{Error, Result};
 use crate::request::http::HttpRequest;
 use crate::request::limit::Limiter;
+use crate::request::route::Route;
 use crate::table::Table;
 use crate::table::declaration::Declared;
 use crate::table::keys::Fingerprint;
@@ -22,6 +23,7 @@ use crate::table::rows::NewRow;
 use crate::table::store::Store;
 use crate::values::id::Ids;
 use crate::values::id::Seed;
+use crate::values::id::UserId;
 use crate::values::tenant::Tenant;
 use crate::values::time::Clock;
 use crate::values::time::Timestamp;
@@ -81,8 +83,10 @@ pub struct Context<'a> {
     pub base_url: String,
     /// The service of this process.
     pub service: &'a Service,
-    /// The permissions of the caller.
-    role: Role,
+    /// Who has sent the request with a key.
+    caller: Option<Caller>,
+    /// Whether the caller may not change the record of the operation.
+    is_reader: bool,
     /// The addresses of this API that the request shows.
     own: OwnAddresses,
     clock: Clock,
@@ -93,14 +97,15 @@ impl<'a> Context<'a> {
     /// The context of a request that is executed once.
     pub fn new(tenant: Tenant, table: Table, base_url: String, service: &'a Service) -> Self {
         let (clock, ids) = (service.clock.clone(), service.ids.clone());
-        Self { tenant, table, base_url, service, role: Role::Full, own: OwnAddresses::default(), clock, ids }
+        let own = OwnAddresses::default();
+        Self { tenant, table, base_url, service, caller: None, is_reader: false, own, clock, ids }
     }
 
-    /// The same for a caller with the permissions `role`, whose `request` shows addresses of this API.
+    /// The same for a `caller` of `route`, whose `request` shows addresses of this API.
     #[must_use]
-    pub(crate) fn called_by(self, role: Role, request: &HttpRequest) -> Self {
+    pub(crate) fn called_by(self, caller: Caller, route: &Route, request: &HttpRequest) -> Self {
         let own = OwnAddresses { base_urls: vec![request.base_url.clone()], api_id: request.api_id.clone() };
-        Self { role, own, ..self }
+        Self { is_reader: !caller.may_change(route.record), caller: Some(caller), own, ..self }
     }
 
     /// The context of a request with an idempotency key, which may be executed again: with the same time and the same
@@ -112,6 +117,19 @@ impl<'a> Context<'a> {
 }
 
 impl Context<'_> {
+    /// The caller, by whose key the request was sent.
+    ///
+    /// # Errors
+    /// [`Error::Internal`] where the request has no key.
+    pub fn caller(&self) -> Result<&Caller> {
+        self.caller.as_ref().ok_or_else(|| Error::Internal("a request without a key".into()))
+    }
+
+    /// The user for whom the caller's key works, if it has one.
+    pub fn user(&self) -> Option<UserId> {
+        self.caller.as_ref()?.user
+    }
+
     /// The time. With an idempotency key it is always the time at which the first attempt began.
     pub fn now(&self) -> Timestamp {
         self.clock.now()
@@ -170,7 +188,7 @@ impl Context<'_> {
 
     /// `record` as the caller may see it.
     pub fn shown<R: Declared>(&self, record: R) -> R {
-        if self.role == Role::ReadOnly { record.for_reader() } else { record }
+        if self.is_reader { record.for_reader() } else { record }
     }
 
     /// Refuses addresses to which events must not be sent, each in a field of the body.

@@ -3,6 +3,8 @@
 //! A variant has the information that a caller may see. Information for operators only is a *cause*, which is logged
 //! and never sent.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 
 use crate::bucket::BucketError;
@@ -39,7 +41,7 @@ pub enum Error {
     InvalidSignature(&'static str),
     /// The key is valid, but lacks the permission.
     #[error("forbidden")]
-    Forbidden(Location, &'static str),
+    Forbidden(Location, Cow<'static, str>),
     /// No such route, or no such record in the caller's organisation.
     #[error("not found")]
     NotFound(Location),
@@ -193,7 +195,7 @@ impl Error {
 
     /// The request names another organisation than the one of the key.
     pub fn other_organisation(at: Location) -> Self {
-        Self::Forbidden(at, "The API key belongs to another organisation")
+        Self::Forbidden(at, "The API key belongs to another organisation".into())
     }
 }
 

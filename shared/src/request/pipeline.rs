@@ -17,7 +17,7 @@ use crate::request::error::{Error, Result};
 use crate::request::http::{HttpRequest, HttpResponse};
 use crate::request::idempotency::{self, IdempotencyKey, Work, caught};
 use crate::request::response::{Reply, Response, Success, envelope_schema};
-use crate::request::route::{Access, Route};
+use crate::request::route::Route;
 use crate::request::signed::{Receive, SignedOperation, receive};
 use crate::table::meter::{Cost, Meter};
 use crate::table::store::Store;
@@ -199,7 +199,8 @@ impl Handler {
         let caller = authenticate(service, &store, sent_key(request)?, now).await?;
         by.a_key(&caller);
         service.limiter.admit(&store, &caller, now).await?;
-        Ok(self.execute(prepare, service, request, store, caller).await?.limited(caller.limits))
+        let limits = caller.limits;
+        Ok(self.execute(prepare, service, request, store, caller).await?.limited(limits))
     }
 
     /// Executes a request whose caller is known.
@@ -211,14 +212,7 @@ impl Handler {
         store: Store,
         caller: Caller,
     ) -> Result<Response> {
-        if !self.route.access.allows(caller.role) {
-            let key = Location::query().name("api_key");
-            let message = match self.route.access {
-                Access::Admin => "Only an API key with the role admin may do this",
-                _ => "A read-only API key may not do this",
-            };
-            return Err(Error::Forbidden(key, message));
-        }
+        caller.require(self.route)?;
         let decoded = parameters(self.route, request)?;
         require_size(self.route, request)?;
         // Requests with other methods need no idempotency key: they are idempotent.
@@ -239,7 +233,7 @@ impl Handler {
         let work = prepare(&sources)?;
         let table = Table::new(store, caller.tenant);
         let cx = Context::new(caller.tenant, table, base_url(service, request), service);
-        let cx = cx.called_by(caller.role, request);
+        let cx = cx.called_by(caller, self.route, request);
         let success = self.route.success;
         match key {
             None => {

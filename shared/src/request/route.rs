@@ -1,6 +1,7 @@
 //! The declaration of a route: its operation, and the paths that it matches.
 
 use crate::request::api_key::Role;
+use crate::request::scope::KeyScope;
 
 /// The permission that an operation requires of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,6 +72,11 @@ impl Route {
             Access::Admin => self.method != "GET",
             Access::Read | Access::Public => false,
         }
+    }
+
+    /// The scope that a key with scopes needs to call the operation.
+    pub fn scope(&self) -> KeyScope {
+        if self.writes() { KeyScope::write(self.record) } else { KeyScope::read(self.record) }
     }
 
     /// Names of the path's parameters, in order.

@@ -3,7 +3,7 @@
 //!
 //! The partition key of an organisation's item begins with the organisation, and `Key::of` takes it from a [`Tenant`]. Three kinds of items are found
 //! before the organisation is known: an API key, the token bucket of a key, and the pointer to an agency with a webhook at the payment provider. The
-//! listing of API keys is for operators, who name an organisation themselves.
+//! listing of the keys of an organisation is for its customers too: operators name the organisation themselves.
 //!
 //! Items that are read together share a partition: the rows of a list, the messages of a conversation, the counts of a set. A partition takes a
 //! thousand write units a second, so a long list has its later rows in eight partitions.
@@ -12,7 +12,7 @@
 //!
 //! ```text
 //! KEY#<hash>                                 KEY                      an API key, found by its hash
-//! ORG#<org>#API_KEYS                         <key>                    the same API key, in the listing for operators
+//! ORG#<org>#API_KEYS                         <key>                    the same API key, in the listing of its organisation
 //! ORG#<org>#CAMPAIGN_CONTACT#<run>#<part>    <contact>                a contact of a campaign
 //! ORG#<org>#CAMPAIGN_POINTERS#<run>#<shard>  <contact>                pointer from a contact to its place in a campaign
 //! ORG#<org>#CAMPAIGN_RUN#<run>               CAMPAIGN                 pointer from a run to its campaign
@@ -48,6 +48,7 @@
 //! ORG#<org>#UNIQUE#<list>#<field>#<hash>     UNIQUE                   pointer from a unique value to the row that has it
 //! PAYMENT_WEBHOOK#<agency>                   ORG#<org>                pointer to an agency that gets events of the payment provider
 //! RATE#<key>                                 <rate>/<burst>           token bucket of an API key; expires
+//! RATE#<org>                                 <key>                    the day on which an API key was last used; expires
 //! WARM_UP                                    WARM_UP                  no item: a process reads it when it starts
 //!
 //! In the index `Due`:
@@ -99,7 +100,13 @@ pub fn rate(key: ApiKeyId, limits: Limits) -> Key {
     Key::new(format!("{RATE}{key}"), format_args!("{}/{}", limits.requests_per_second, limits.burst))
 }
 
-/// The prefix of the partition key of every token bucket.
+/// The day on which an API key was last used. It is beside the token buckets, because every function may write there;
+/// the days of all keys of an organisation are in one partition.
+pub fn key_use(tenant: &Tenant, key: ApiKeyId) -> Key {
+    Key::new(format!("{RATE}{}", tenant.org()), key)
+}
+
+/// The prefix of the partition key of every token bucket, and of the days on which keys were last used.
 pub const RATE: &str = "RATE#";
 
 /// The marker of the item that `origin` has made: the delivery of an event, or the record of a keyed request. It

@@ -46,6 +46,11 @@ impl Timestamp {
         self.0.timestamp()
     }
 
+    /// The day of this instant in UTC.
+    pub fn day(self) -> Day {
+        Day(self.0.date_naive())
+    }
+
     /// This instant plus `seconds`.
     #[must_use]
     pub fn plus_seconds(self, seconds: i64) -> Self {
@@ -131,6 +136,35 @@ impl Schema for DateOrTime {
 impl Schema for Timestamp {
     fn schema() -> Value {
         json!({"type": "string", "format": "date-time"})
+    }
+}
+
+/// A day in UTC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Day(NaiveDate);
+
+impl Day {
+    /// The day in `text`, such as `2030-01-31`.
+    pub fn parse(text: &str) -> Option<Self> {
+        text.parse().ok().map(Self)
+    }
+}
+
+impl std::fmt::Display for Day {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(formatter)
+    }
+}
+
+impl Serialize for Day {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl Schema for Day {
+    fn schema() -> Value {
+        json!({"type": "string", "format": "date"})
     }
 }
 

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::{ApiKeyRecord, LimitChanges};
 use crate::input::schema::{Member, Schema, Value, extended, object, titled};
-use crate::input::{Between, Input, Issues, Location, Patch, Source, input_member, member};
+use crate::input::{Between, Input, Issues, Location, Source, input_member, member};
 use crate::request::error::{Error, Result};
 use crate::values::id::{ApiKeyId, OrgId};
 use crate::values::limits::Burst;
@@ -38,13 +38,13 @@ impl ApiKeyRecord {
         Err(Error::invalid(Location::body().name("burst").issue("value_error", msg)))
     }
 
-    /// The record as operators see it.
+    /// The record with its effective limits, for an answer.
     pub fn shown(self, default: Limits) -> ShownApiKey {
         ShownApiKey { limits: self.limits(default), record: self }
     }
 }
 
-/// The part of a key that operators see.
+/// The part of a key that operators and its organisation see.
 #[derive(Debug, Serialize)]
 pub struct ShownApiKey {
     /// Its stored record.
@@ -58,7 +58,7 @@ impl Schema for ShownApiKey {
     fn schema() -> Value {
         let limits =
             member::<Limits>("limits", true, "The limits that hold for it: its own, or those of the deployment.");
-        titled(extended(ApiKeyRecord::schema(), vec![limits]), "ShownApiKey", "What operators see of a key.")
+        titled(extended(ApiKeyRecord::schema(), vec![limits]), "Key", "An API key, without the key itself.")
     }
 }
 
@@ -68,15 +68,8 @@ impl LimitChanges {
     /// # Errors
     /// [`Error::Invalid`] at `burst`, where it would be too small.
     pub fn apply(&self, record: &mut ApiKeyRecord, default: Limits) -> Result<()> {
-        fn changed<T: Copy>(field: &mut Option<T>, change: &Patch<T>) {
-            match change {
-                Patch::Absent => {}
-                Patch::Null => *field = None,
-                Patch::Set(value) => *field = Some(*value),
-            }
-        }
-        changed(&mut record.requests_per_second, &self.requests_per_second);
-        changed(&mut record.burst, &self.burst);
+        self.requests_per_second.change(&mut record.requests_per_second);
+        self.burst.change(&mut record.burst);
         record.require_limits(default)
     }
 }

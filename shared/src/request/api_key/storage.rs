@@ -5,27 +5,78 @@ use uuid::Uuid;
 
 use crate::request::api_key::{ApiKeyRecord, KeyHash, LimitChanges};
 use crate::request::error::{OnMissing as _, Result as RequestResult};
-use crate::table::TableError;
+use crate::table::error::Cancelled;
 use crate::table::expression::{Condition, UpdateExpression};
-use crate::table::item::{from_item, null, number, text, to_item};
-use crate::table::keys::Key;
+use crate::table::item::{Item, from_item, number, to_item};
+use crate::table::keys::{Key, TTL};
 use crate::table::store::Store;
-use crate::table::transaction::Write;
+use crate::table::transaction::{Transaction, Unmet, Write};
+use crate::table::{Table, TableError};
 use crate::values::id::{ApiKeyId, OrgId};
 use crate::values::limits::Limits;
 use crate::values::time::Timestamp;
 
 /// The attribute of an entry in the listing of an organisation's keys that has the hash of the key.
 const KEY_HASH: &str = "key_hash";
+/// Seconds for which a key that has expired is still listed: a week.
+const LISTED: i64 = 7 * 86_400;
 
 /// The key of an API key's record, which is found without an organisation.
 pub fn api_key(hash: &KeyHash) -> Key {
     Key::new(format!("KEY#{hash}"), "KEY")
 }
 
-/// The key `id` in the listing of its organisation's keys. It is for operators, who name the organisation themselves.
+/// The key `id` in the listing of its organisation's keys. Operators name the organisation themselves.
 pub fn listed_api_key(org: OrgId, id: ApiKeyId) -> Key {
     Key::new(format!("ORG#{org}#API_KEYS"), id)
+}
+
+/// A stored key: its record, and the hash under which it is found.
+#[derive(Debug, Clone)]
+pub struct StoredApiKey {
+    /// The hash.
+    pub hash: KeyHash,
+    /// The record.
+    pub record: ApiKeyRecord,
+}
+
+impl StoredApiKey {
+    /// The keys of its two items.
+    fn keys(&self) -> [Key; 2] {
+        [api_key(&self.hash), listed_api_key(self.record.org_id, self.record.id)]
+    }
+
+    /// The attributes of `record` that both of its items have. If it expires, so do they, a week later.
+    fn attributes(record: &ApiKeyRecord, key: &Key) -> Result<Item, TableError> {
+        let mut item = to_item(key, record)?;
+        if let Some(end) = record.expires_at {
+            item.insert(TTL.to_owned(), number(end.plus_seconds(LISTED).unix_seconds()));
+        }
+        Ok(item)
+    }
+
+    /// The writes that make it.
+    fn made(&self) -> Result<[Write; 2], TableError> {
+        let [found, listed] = self.keys();
+        let mut item = Self::attributes(&self.record, &listed)?;
+        item.insert(KEY_HASH.to_owned(), AttributeValue::S(self.hash.to_string()));
+        Ok([Write::put(Self::attributes(&self.record, &found)?), Write::put(item)])
+    }
+
+    /// The writes that change what differs in `after`. There is none if nothing does.
+    fn changed(&self, after: &ApiKeyRecord) -> Result<Vec<Write>, TableError> {
+        let [found, listed] = self.keys();
+        let (before, after) = (Self::attributes(&self.record, &found)?, Self::attributes(after, &found)?);
+        let changed = after.iter().filter(|(name, value)| before.get(*name) != Some(*value));
+        let set: Vec<_> = changed.map(|(name, value)| (name.as_str(), value.clone())).collect();
+        let gone: Vec<_> = before.keys().filter(|name| !after.contains_key(*name)).collect();
+        if set.is_empty() && gone.is_empty() {
+            return Ok(Vec::new());
+        }
+        let update = set.into_iter().fold(UpdateExpression::new(), |update, (name, value)| update.set(name, value));
+        let update = update.remove_all(gone);
+        Ok([found, listed].map(|key| Write::update(key, update.clone()).when(Condition::exists())).into())
+    }
 }
 
 impl Store {
@@ -42,10 +93,8 @@ impl Store {
     /// # Errors
     /// [`TableError`].
     pub async fn add_api_key(&self, hash: &KeyHash, record: &ApiKeyRecord) -> Result<(), TableError> {
-        let mut listed = to_item(&listed_api_key(record.org_id, record.id), record)?;
-        listed.insert(KEY_HASH.to_owned(), AttributeValue::S(hash.to_string()));
-        let found = to_item(&api_key(hash), record)?;
-        Ok(self.transact(&[Write::put(found), Write::put(listed)]).await?)
+        let held = StoredApiKey { hash: hash.clone(), record: record.clone() };
+        Ok(self.transact(&held.made()?).await?)
     }
 
     /// Revokes the API key `id` at `now`, unless it was revoked before, and returns its stored record.
@@ -53,12 +102,9 @@ impl Store {
     /// # Errors
     /// [`TableError::Missing`] where the organisation has no such key.
     pub async fn revoke_api_key(&self, org: OrgId, id: ApiKeyId, now: Timestamp) -> Result<ApiKeyRecord, TableError> {
-        let (hash, mut record) = self.listed_api_key(org, id).await?;
-        if record.revoked_at.is_none() {
-            record.revoked_at = Some(now);
-            self.change_api_key(&hash, &record, UpdateExpression::new().set("revoked_at", text(now))).await?;
-        }
-        Ok(record)
+        let held = self.listed_api_key(org, id).await?;
+        let revoked_at = held.record.revoked_at.or(Some(now));
+        self.change_api_key(&held, ApiKeyRecord { revoked_at, ..held.record.clone() }).await
     }
 
     /// Changes the limits of an API key, and returns its new record.
@@ -66,32 +112,10 @@ impl Store {
     /// # Errors
     /// 422 where the organisation has no such key, or where `burst` would be too small.
     pub async fn limit_api_key(&self, changes: &LimitChanges, default: Limits) -> RequestResult<ApiKeyRecord> {
-        let found = self.listed_api_key(changes.org_id, changes.id).await;
-        let (hash, mut record) = found.on_missing_in_body("id")?;
+        let held = self.listed_api_key(changes.org_id, changes.id).await.on_missing_in_body("id")?;
+        let mut record = held.record.clone();
         changes.apply(&mut record, default)?;
-        let rate = record.requests_per_second.map_or_else(null, |rate| number(rate.get()));
-        let burst = record.burst.map_or_else(null, |burst| number(burst.get()));
-        let update = UpdateExpression::new().set("requests_per_second", rate).set("burst", burst);
-        self.change_api_key(&hash, &record, update).await?;
-        Ok(record)
-    }
-
-    /// The key `id` of an organisation, and the hash under which it is found.
-    async fn listed_api_key(&self, org: OrgId, id: ApiKeyId) -> Result<(KeyHash, ApiKeyRecord), TableError> {
-        let item = self.get(&listed_api_key(org, id)).await?.ok_or(TableError::Missing)?;
-        let hash = item.get(KEY_HASH).and_then(|hash| hash.as_s().ok()).cloned().ok_or(TableError::Missing)?;
-        Ok((KeyHash::from_hex(hash), from_item(item)?))
-    }
-
-    /// Changes both items of a key.
-    async fn change_api_key(
-        &self,
-        hash: &KeyHash,
-        record: &ApiKeyRecord,
-        update: UpdateExpression,
-    ) -> Result<(), TableError> {
-        let change = |key| Write::update(key, update.clone()).when(Condition::exists());
-        Ok(self.transact(&[change(api_key(hash)), change(listed_api_key(record.org_id, record.id))]).await?)
+        self.change_api_key(&held, record).await.on_missing_in_body("id")
     }
 
     /// The API keys of an organisation, oldest first.
@@ -101,5 +125,80 @@ impl Store {
     pub async fn api_keys_of(&self, org: OrgId) -> Result<Vec<ApiKeyRecord>, TableError> {
         let first = listed_api_key(org, ApiKeyId(Uuid::nil()));
         Ok(self.query_records(&first.pk, (&first.sk, None), None).await?.records)
+    }
+
+    /// The key `id` of an organisation.
+    async fn listed_api_key(&self, org: OrgId, id: ApiKeyId) -> Result<StoredApiKey, TableError> {
+        let item = self.get(&listed_api_key(org, id)).await?.ok_or(TableError::Missing)?;
+        let hash = item.get(KEY_HASH).and_then(|hash| hash.as_s().ok()).cloned().ok_or(TableError::Missing)?;
+        Ok(StoredApiKey { hash: KeyHash::from_hex(hash), record: from_item(item)? })
+    }
+
+    /// Changes both items of a key, and returns its new record.
+    async fn change_api_key(&self, held: &StoredApiKey, after: ApiKeyRecord) -> Result<ApiKeyRecord, TableError> {
+        let writes = held.changed(&after)?;
+        if !writes.is_empty() {
+            self.transact(&writes).await?;
+        }
+        Ok(after)
+    }
+}
+
+/// The same for the keys of the caller's organisation.
+impl Table {
+    /// The key `id`.
+    ///
+    /// # Errors
+    /// [`TableError::Missing`] where the organisation has no such key.
+    pub async fn api_key(&self, id: ApiKeyId) -> Result<StoredApiKey, TableError> {
+        self.store.listed_api_key(self.tenant.org(), id).await
+    }
+
+    /// All keys, oldest first.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn api_keys(&self) -> Result<Vec<ApiKeyRecord>, TableError> {
+        self.store.api_keys_of(self.tenant.org()).await
+    }
+
+    /// Adds the key `new`, unless an earlier attempt of the request has added it; `origin` is the same in every attempt.
+    /// The key that it replaces, if there is one, becomes `replaced.1`.
+    ///
+    /// # Errors
+    /// [`TableError::Missing`] where the key to replace is gone.
+    pub async fn issue_api_key(
+        &self,
+        origin: Option<Uuid>,
+        new: &StoredApiKey,
+        replaced: Option<(&StoredApiKey, &ApiKeyRecord)>,
+    ) -> Result<(), TableError> {
+        let mut transaction = Transaction::of_request(self);
+        transaction.once(origin, new.record.id.0, new.record.created_at);
+        transaction.write_all(new.made()?);
+        if let Some((old, after)) = replaced {
+            transaction.write_all(old.changed(after)?);
+        }
+        match transaction.commit().await {
+            Ok(()) | Err(Cancelled::Condition(Unmet::Repeated, _)) => Ok(()),
+            Err(cancelled) => Err(cancelled.into()),
+        }
+    }
+
+    /// Changes a key, and returns its new record.
+    ///
+    /// # Errors
+    /// [`TableError::Missing`] where it is gone.
+    pub async fn change_api_key(&self, held: &StoredApiKey, after: ApiKeyRecord) -> Result<ApiKeyRecord, TableError> {
+        self.store.change_api_key(held, after).await
+    }
+
+    /// Removes both items of a key.
+    ///
+    /// # Errors
+    /// [`TableError::Missing`] where it is gone.
+    pub async fn remove_api_key(&self, held: &StoredApiKey) -> Result<(), TableError> {
+        let writes = held.keys().map(|key| Write::delete(key).when(Condition::exists()));
+        Ok(self.store.transact(&writes).await?)
     }
 }
