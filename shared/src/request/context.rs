@@ -15,12 +15,13 @@ use crate::request::config::Config;
 use crate::request::error::{Error, Result};
 use crate::request::http::HttpRequest;
 use crate::request::limit::Limiter;
-use crate::table::Table;
+use crate::table::quota::QuotaUse;
+use crate::table::{Table, TableError};
 use crate::table::declaration::Declared;
 use crate::table::keys::Fingerprint;
 use crate::table::rows::NewRow;
 use crate::table::store::Store;
-use crate::values::id::Ids;
+use crate::values::id::{Ids, OrgId};
 use crate::values::id::Seed;
 use crate::values::tenant::Tenant;
 use crate::values::time::Clock;
@@ -67,6 +68,18 @@ impl Service {
             lanes: LaneTime::default(),
             network: self.network.clone(),
         }
+    }
+}
+
+impl Service {
+    /// What an organisation that an operator names has of each quota.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn quota_uses(&self, org: OrgId) -> Result<Vec<QuotaUse>, TableError> {
+        #[expect(clippy::disallowed_methods, reason = "an operator names the organisation, and nothing is written")]
+        let table = Table::new(self.store.clone(), Tenant::operator(org));
+        table.quota_uses(self.clock.now()).await
     }
 }
 
