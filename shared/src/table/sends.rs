@@ -12,9 +12,9 @@ use crate::table::expression::UpdateExpression;
 use crate::table::item::{Item, key_of, number};
 use crate::table::keys::{Key, TTL};
 use crate::table::part::Table;
-use crate::table::quota::{Quota, QuotaUse, Reached};
+use crate::table::quota::{Quota, Reached};
 use crate::table::transaction::{Transaction, Write};
-use crate::table::uses::{self, Needs, counted};
+use crate::table::uses::{Needs, counted};
 use crate::values::tenant::Tenant;
 use crate::values::time::Timestamp;
 
@@ -76,23 +76,6 @@ impl Table {
             return Err(TableError::QuotaReached(reached));
         }
         Ok(Sends { key: counter(&self.tenant, now, 0), count, elsewhere: Some(elsewhere), ttl })
-    }
-
-    /// What the organisation has of each quota.
-    ///
-    /// # Errors
-    /// [`TableError`].
-    pub async fn quota_uses(&self, now: Timestamp) -> Result<Vec<QuotaUse>, TableError> {
-        let kept = Quota::all().filter(|quota| *quota != Quota::SendsADay);
-        let keys: Vec<Key> = kept.map(|quota| uses::counter(&self.tenant, quota)).collect();
-        let (items, sends) = futures_util::try_join!(self.store.get_all(&keys), self.sends_counted(now))?;
-        let used = |quota| match quota {
-            Quota::SendsADay => sends.0 + sends.1,
-            // Each counter has the numbers of its own quotas only.
-            _ => items.iter().map(|item| counted(Some(item), quota)).sum(),
-        };
-        let limit = |quota| self.store.quotas.limit(quota);
-        Ok(Quota::all().map(|quota| QuotaUse { quota, limit: limit(quota), used: used(quota) }).collect())
     }
 
     /// The sends of the day of `now`: those that the first item counts, and all others.

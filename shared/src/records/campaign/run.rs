@@ -57,6 +57,7 @@ pub async fn run(
         return Ok(earlier.into());
     }
     settle(Some(()), new.contact_ids.unknown(&found.missing))?;
+    found.room?;
     let id = RunId::fresh(cx.new_attempt()).campaign();
     let campaign = Campaign::queued(id, &found.widget, &new, contacts.len(), now)?;
     // Nothing refers to the staged contacts yet: if the process crashes here, nothing is sent, and a repeat stages
