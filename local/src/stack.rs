@@ -186,7 +186,9 @@ impl Settings {
         let to_bucket = self.faults.connector(roles.connector(bucket::connector()));
         let network = self.network.clone().of_service(config.api_base_url.as_deref());
         Service {
-            store: Store::new(client, config.table_name.clone()).with_patience(self.patience).with_quotas(config.quotas),
+            store: Store::new(client, config.table_name.clone())
+                .with_patience(self.patience)
+                .with_quotas(config.quotas),
             bucket: bucket::client(&urls.s3, to_bucket.clone()),
             failed_records: bucket::failed_records(&urls.s3, to_bucket),
             config,

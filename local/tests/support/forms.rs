@@ -249,13 +249,7 @@ pub const FORMS: &[Form] = &[
         "1",
         "records/campaign.rs",
     ),
-    form(
-        "ORG#<org>#SENDS#<day>",
-        "<part>",
-        "count of the sends of a day; expires",
-        "17",
-        "table/sends.rs",
-    ),
+    form("ORG#<org>#SENDS#<day>", "<part>", "count of the sends of a day; expires", "17", "table/sends.rs"),
     keyed(
         ("ORG#<org>#SET#<list>#<terms>", "SECTION#<section>"),
         "rows of a set in each block of a section, counted",

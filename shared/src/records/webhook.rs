@@ -105,7 +105,7 @@ impl Schema for WebhookWithSecret {
 }
 
 impl Webhook {
-    fn uses_of_quotas(&self) -> Amounts {
+    fn uses_of_quotas(_: &Self) -> Amounts {
         vec![(Quota::Webhooks, 1)]
     }
 

@@ -38,7 +38,7 @@ crate::choice! {
 }
 
 impl Widget {
-    fn uses_of_quotas(&self) -> Amounts {
+    fn uses_of_quotas(_: &Self) -> Amounts {
         vec![(Quota::Widgets, 1)]
     }
 }

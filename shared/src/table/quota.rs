@@ -96,7 +96,10 @@ impl FromStr for Quotas {
         parts.into_iter().try_fold(Self::default(), |quotas, part| {
             let (name, limit) = part.split_once('=').ok_or(NoQuotas)?;
             let limit: u64 = limit.parse().map_err(|_| NoQuotas)?;
-            Ok(quotas.with(Quota::from_word(name).ok_or(NoQuotas)?, Some(limit).filter(|is| *is <= LARGEST).ok_or(NoQuotas)?))
+            Ok(quotas.with(
+                Quota::from_word(name).ok_or(NoQuotas)?,
+                Some(limit).filter(|is| *is <= LARGEST).ok_or(NoQuotas)?,
+            ))
         })
     }
 }
@@ -151,7 +154,9 @@ mod tests {
         assert_eq!(quotas, Quotas::default().with(Quota::Webhooks, 3).with(Quota::SendsADay, 0));
         assert_eq!(quotas.to_string().parse::<Quotas>().unwrap(), quotas);
         assert_eq!("".parse::<Quotas>().unwrap(), Quotas::default());
-        for wrong in ["webhooks", "webhooks=", "webhooks=-1", "hooks=1", "webhooks=1;widgets=2", "files=1000000000000001"] {
+        for wrong in
+            ["webhooks", "webhooks=", "webhooks=-1", "hooks=1", "webhooks=1;widgets=2", "files=1000000000000001"]
+        {
             assert!(wrong.parse::<Quotas>().is_err(), "{wrong}");
         }
     }

@@ -77,12 +77,16 @@ impl UseChange {
 
     /// Adds what rows use that are written.
     pub fn add(&mut self, amounts: &Amounts) {
-        amounts.iter().for_each(|(quota, amount)| *self.by.entry(*quota).or_default() += amount.cast_signed());
+        for (quota, amount) in amounts {
+            *self.by.entry(*quota).or_default() += amount.cast_signed();
+        }
     }
 
     /// Subtracts what rows use that are removed or replaced.
     pub fn subtract(&mut self, amounts: &Amounts) {
-        amounts.iter().for_each(|(quota, amount)| *self.by.entry(*quota).or_default() -= amount.cast_signed());
+        for (quota, amount) in amounts {
+            *self.by.entry(*quota).or_default() -= amount.cast_signed();
+        }
     }
 
     /// Requires room for what `is` has more than `was`.

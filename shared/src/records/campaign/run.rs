@@ -51,7 +51,8 @@ pub async fn run(
     let now = cx.now();
     let same = cx.recognised_by(new.fingerprint(widget), SAME_RUN);
     let contacts = new.contact_ids.distinct();
-    let found = preconditions(&cx.table, widget, same, &contacts, now).await.on_missing("widget_id")?;
+    // Boxed, because the future that waits for it would otherwise contain all of its state.
+    let found = Box::pin(preconditions(&cx.table, widget, same, &contacts, now)).await.on_missing("widget_id")?;
     accepts(&found.widget)?;
     if let Earlier::Counts(earlier) = found.earlier {
         return Ok(earlier.into());

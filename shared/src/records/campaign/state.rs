@@ -150,8 +150,7 @@ impl Campaign {
     /// It counts as running from the time at which it is queued or waits for an execution, until it is completed,
     /// paused, cancelled or removed.
     pub(super) fn uses_of_quotas(&self) -> Amounts {
-        let runs =
-            matches!(self.status, CampaignStatus::ToBeRun | CampaignStatus::Queued | CampaignStatus::InProgress);
+        let runs = matches!(self.status, CampaignStatus::ToBeRun | CampaignStatus::Queued | CampaignStatus::InProgress);
         if runs { vec![(Quota::RunningCampaigns, 1)] } else { Amounts::new() }
     }
 
