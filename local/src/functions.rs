@@ -147,6 +147,7 @@ pub const SERVERS: &[Server] = &[
 /// The tasks of operators.
 #[rustfmt::skip]
 pub const TASKS: &[Task] = &[
+    Task::of::<operator::GetOrganisationUse>(),
     Task::of::<operator::IssueApiKey>(),
     Task::of::<operator::ListApiKeys>(),
     Task::of::<operator::RevokeApiKey>(),

@@ -20,6 +20,7 @@ use shared::request::context::Service;
 use shared::request::limit::Limiter;
 use shared::runtime::http_client;
 use shared::table::keys::Key;
+use shared::table::quota::Quotas;
 use shared::table::retry::PATIENCE;
 use shared::table::store::Store;
 use shared::values::id::Ids;
@@ -82,6 +83,8 @@ pub struct Settings {
     pub patience: Duration,
     /// The rate limit of a widget, per second.
     pub sends_per_second: u32,
+    /// The limits of each organisation.
+    pub quotas: Quotas,
     /// The limits of a key without limits of its own.
     pub key_limits: Limits,
     /// The web origin whose pages may read the answers.
@@ -123,6 +126,7 @@ impl Settings {
             attempt: TABLE_ATTEMPT,
             patience: PATIENCE,
             sends_per_second: 10,
+            quotas: Quotas::default(),
             // Higher than this machine can reach. A clock that stands still refills no token, and tests send many
             // requests.
             key_limits: Limits::new(10_000, 1_000_000),
@@ -166,6 +170,7 @@ impl Settings {
             failed_records_bucket: bucket::FAILED_RECORDS_NAME.to_owned(),
             payment_api_base: urls.payment_provider.clone(),
             sends_per_second: self.sends_per_second,
+            quotas: self.quotas,
             key_limits: self.key_limits,
             cors_allow_origin: self.cors_allow_origin.clone(),
             api_base_url: Some(urls.gateway.clone()),
@@ -181,7 +186,9 @@ impl Settings {
         let to_bucket = self.faults.connector(roles.connector(bucket::connector()));
         let network = self.network.clone().of_service(config.api_base_url.as_deref());
         Service {
-            store: Store::new(client, config.table_name.clone()).with_patience(self.patience),
+            store: Store::new(client, config.table_name.clone())
+                .with_patience(self.patience)
+                .with_quotas(config.quotas),
             bucket: bucket::client(&urls.s3, to_bucket.clone()),
             failed_records: bucket::failed_records(&urls.s3, to_bucket),
             config,

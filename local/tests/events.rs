@@ -39,10 +39,11 @@ fn with_headers(call: Call) -> Call {
 }
 
 /// The payloads with which operators invoke their functions.
-fn tasks() -> [(&'static str, Value); 5] {
+fn tasks() -> [(&'static str, Value); 6] {
     let org = "01900000-0000-7000-8000-a00000000001";
     let key = "01900000-0000-7000-8000-a00e00000001";
     [
+        ("get-organisation-use", json!({"org_id": org})),
         ("issue-api-key", json!({"name": "First"})),
         ("list-api-keys", json!({"org_id": org})),
         ("revoke-api-key", json!({"org_id": org, "id": key})),

@@ -67,6 +67,7 @@ async fn every_invoke_command_of_the_page_succeeds() {
         invoked.insert(function.to_owned());
     }
     let wanted = [
+        "GetOrganisationUseFunction",
         "IssueApiKeyFunction",
         "ListApiKeysFunction",
         "RedriveFunction",

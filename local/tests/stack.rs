@@ -46,6 +46,7 @@ mod outbox;
 mod pages;
 mod partitions;
 mod permissions;
+mod quotas;
 mod redrive;
 mod replay;
 mod reservations;

@@ -101,6 +101,7 @@ async fn of_campaigns() -> Vec<String> {
         let steps = [
             ("lease", CampaignStep::Lease { until: later }),
             ("window closes", CampaignStep::Interrupt { lease: lease(campaign), opens: now }),
+            ("sends of the day reached", CampaignStep::Defer { lease: lease(campaign), at: now }),
             ("all dispatched", CampaignStep::Finish { lease: lease(campaign) }),
             ("nothing queued", CampaignStep::Complete { round: campaign.round }),
         ];

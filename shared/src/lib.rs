@@ -107,6 +107,7 @@ pub mod prelude {
         pub use crate::request::api_key::*;
         pub use crate::request::error::{OnMissing, Result};
         pub use crate::runtime::operator::{OperatorContext, OperatorTask};
+        pub use crate::table::quota::QuotaUse;
         pub use crate::values::id::*;
     }
 }

@@ -7,6 +7,8 @@
 //! - [`reservation`] takes ordinals at the end of a list, [`rows`] inserts, changes and removes rows together with
 //!   their pointers, `once` inserts rows that may exist only once, [`cascade`] removes the belongings of a removed
 //!   record.
+//! - [`quota`] has the limits of an organisation, `uses` counts what it has of them, [`sends`] what
+//!   it sent in a day, and `room` tells what is left.
 //! - `tokens` takes tokens from a bucket that many processes share.
 //! - [`transaction`] makes several writes, all or none. [`error`] has the reasons why a write or a call failed.
 //! - [`expression`] has the changes and the condition of a write. [`item`] converts records to items.
@@ -33,16 +35,20 @@ pub mod ordinals;
 pub mod page;
 mod part;
 mod query;
+pub mod quota;
 mod recent;
 pub mod reservation;
 pub mod retry;
+mod room;
 pub mod rows;
+pub mod sends;
 pub mod single;
 pub mod store;
 pub mod stored;
 pub(crate) mod tokens;
 pub mod transaction;
 pub mod unique;
+mod uses;
 pub mod version;
 pub mod wire;
 

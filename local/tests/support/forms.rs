@@ -46,6 +46,8 @@ pub const PLACEHOLDERS: &[(&str, &str, &str)] = &[
     ("shard", "[0-9]{1,2}", "1 or 2 digits"),
     ("rate", "[0-9]+", "a number"),
     ("burst", "[0-9]+", "a number"),
+    ("day", "[0-9]{4}-[0-9]{2}-[0-9]{2}", "a day (UTC)"),
+    ("quota", "(?:webhooks|widgets|running_campaigns|files)", "a quota"),
     ("limit", "(?:Dispatch|Send)", "`Dispatch` or `Send`"),
 ];
 
@@ -247,6 +249,7 @@ pub const FORMS: &[Form] = &[
         "1",
         "records/campaign.rs",
     ),
+    form("ORG#<org>#SENDS#<day>", "<part>", "count of the sends of a day; expires", "17", "table/sends.rs"),
     keyed(
         ("ORG#<org>#SET#<list>#<terms>", "SECTION#<section>"),
         "rows of a set in each block of a section, counted",
@@ -296,6 +299,7 @@ pub const FORMS: &[Form] = &[
         "1",
         "table/holders.rs",
     ),
+    form("ORG#<org>#USE", "<quota>", "count of what an organisation has of a quota", "4", "table/uses.rs"),
     form(
         "PAYMENT_WEBHOOK#<agency>",
         "ORG#<org>",

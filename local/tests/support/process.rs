@@ -62,6 +62,7 @@ pub fn environment(stack: &Stack) -> Vec<(&'static str, String)> {
         ("PAYMENT_API_BASE", &stack.gateway.service.config.payment_api_base),
         ("API_BASE_URL", &stack.url),
         ("SENDS_PER_SECOND", "10"),
+        ("QUOTAS", "webhooks=100"),
         ("KEY_REQUESTS_PER_SECOND", "1000"),
         ("KEY_BURST", "10000"),
         // The machine may be busy.

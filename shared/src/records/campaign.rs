@@ -176,7 +176,7 @@ impl Counts {
 
 crate::record! {
     /// A campaign.
-    pub struct Campaign(CampaignId): listed("CAMPAIGN", pointers Campaign::run_pointer, due Campaign::partition) {
+    pub struct Campaign(CampaignId): listed("CAMPAIGN", pointers Campaign::run_pointer, due Campaign::partition, counted Campaign::uses_of_quotas) {
         /// Name of the campaign, for those who manage it.
         input name: Option<Name> = None,
         /// What its contacts get.

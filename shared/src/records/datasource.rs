@@ -6,6 +6,7 @@ pub mod files;
 use crate::records::assistant::Assistant;
 use crate::table::cascade::Links;
 use crate::table::keys::Key;
+use crate::table::quota::{Amounts, Quota};
 use crate::table::version::Version;
 use crate::values::id::{AssistantId, DatasourceFileId, DatasourceId, DatasourceLinkId, OrgId};
 use crate::values::json::JsonObject;
@@ -62,7 +63,7 @@ crate::record! {
 
 crate::record! {
     /// A file of a data source.
-    pub struct DatasourceFile(DatasourceFileId): listed("DATASOURCE_FILE" within DatasourceId => Datasource) {
+    pub struct DatasourceFile(DatasourceFileId): listed("DATASOURCE_FILE" within DatasourceId => Datasource, counted DatasourceFile::uses_of_quotas) {
         /// The data source.
         parent datasource_id: DatasourceId,
         /// Name of the file.
@@ -93,6 +94,13 @@ crate::record! {
         parent assistant_id: AssistantId,
         /// When it was made.
         created created_at: Timestamp,
+    }
+}
+
+impl DatasourceFile {
+    /// The bytes count as soon as their upload is allowed.
+    fn uses_of_quotas(&self) -> Amounts {
+        vec![(Quota::Files, 1), (Quota::FileBytes, self.size_bytes.max(0).unsigned_abs())]
     }
 }
 

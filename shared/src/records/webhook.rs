@@ -6,6 +6,7 @@ use crate::input::schema::{Schema, Value, extended, titled};
 use crate::input::{Location, Patch, member};
 use crate::request::error::{Error, Result};
 use crate::table::declaration::Declared;
+use crate::table::quota::{Amounts, Quota};
 use crate::values::id::WebhookId;
 use crate::values::secret::Secret;
 use crate::values::text::Name;
@@ -28,7 +29,7 @@ crate::choice! {
 
 crate::record! {
     /// A webhook: an address that an organisation's events are sent to.
-    pub struct Webhook(WebhookId): listed("WEBHOOK") {
+    pub struct Webhook(WebhookId): listed("WEBHOOK", counted Webhook::uses_of_quotas) {
         /// HTTPS address of the server that gets the events.
         input(address) endpoint: String,
         /// Name of the webhook, for those who manage it.
@@ -104,6 +105,10 @@ impl Schema for WebhookWithSecret {
 }
 
 impl Webhook {
+    fn uses_of_quotas(_: &Self) -> Amounts {
+        vec![(Quota::Webhooks, 1)]
+    }
+
     /// This webhook with its first secret.
     #[must_use]
     pub fn with_secret(self, secret: Secret) -> Self {

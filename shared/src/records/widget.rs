@@ -8,6 +8,7 @@ use crate::records::assistant::Assistant;
 use crate::records::webhook::SigningSecret;
 use crate::request::error::{Error, Result};
 use crate::table::declaration::Declared as _;
+use crate::table::quota::{Amounts, Quota};
 use crate::values::id::{AssistantId, OrgId, WidgetId};
 use crate::values::json::{JsonObject, JsonObjects};
 use crate::values::secret::Secret;
@@ -33,6 +34,12 @@ crate::choice! {
         PlivoCall = "plivo_call",
         TelnyxCall = "telnyx_call",
         LeadconnectorCall = "leadconnector_call",
+    }
+}
+
+impl Widget {
+    fn uses_of_quotas(_: &Self) -> Amounts {
+        vec![(Quota::Widgets, 1)]
     }
 }
 
@@ -62,7 +69,7 @@ impl WidgetType {
 
 crate::record! {
     /// A widget.
-    pub struct Widget(WidgetId): listed("WIDGET") {
+    pub struct Widget(WidgetId): listed("WIDGET", counted Widget::uses_of_quotas) {
         /// Name of the widget, for those who manage it.
         input name: Option<Name> = None,
         /// What the widget is for.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use lambda_runtime::tracing::level_filters::LevelFilter;
 
+use crate::table::quota::Quotas;
 use crate::values::limits::Limits;
 
 /// The time limit of an attempt to reach the table, if none is set.
@@ -23,6 +24,8 @@ pub struct Config {
     pub payment_api_base: String,
     /// `SENDS_PER_SECOND`: the rate limit of a widget.
     pub sends_per_second: u32,
+    /// `QUOTAS`: the limits of each organisation.
+    pub quotas: Quotas,
     /// `KEY_REQUESTS_PER_SECOND`, `KEY_BURST`: the limits of a key without limits of its own.
     pub key_limits: Limits,
     /// `CORS_ALLOW_ORIGIN`: the web origin whose pages may read the answers. If it is not set, no page may.
@@ -95,6 +98,7 @@ impl Config {
             failed_records_bucket: required("FAILED_RECORDS_BUCKET")?,
             payment_api_base: required("PAYMENT_API_BASE")?,
             sends_per_second: number("SENDS_PER_SECOND")?,
+            quotas: required("QUOTAS")?.parse().map_err(|_| Unset("QUOTAS"))?,
             key_limits: Limits::new(number("KEY_REQUESTS_PER_SECOND")?, number("KEY_BURST")?),
             cors_allow_origin: variable("CORS_ALLOW_ORIGIN"),
             api_base_url: variable("API_BASE_URL"),

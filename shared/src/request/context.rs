@@ -16,14 +16,14 @@ use crate::request::error::{Error, Result};
 use crate::request::http::HttpRequest;
 use crate::request::limit::Limiter;
 use crate::request::route::Route;
-use crate::table::Table;
 use crate::table::declaration::Declared;
 use crate::table::keys::Fingerprint;
+use crate::table::quota::QuotaUse;
 use crate::table::rows::NewRow;
 use crate::table::store::Store;
-use crate::values::id::Ids;
+use crate::table::{Table, TableError};
 use crate::values::id::Seed;
-use crate::values::id::UserId;
+use crate::values::id::{Ids, OrgId, UserId};
 use crate::values::tenant::Tenant;
 use crate::values::time::Clock;
 use crate::values::time::Timestamp;
@@ -69,6 +69,18 @@ impl Service {
             lanes: LaneTime::default(),
             network: self.network.clone(),
         }
+    }
+}
+
+impl Service {
+    /// What an organisation that an operator names has of each quota.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn quota_uses(&self, org: OrgId) -> Result<Vec<QuotaUse>, TableError> {
+        #[expect(clippy::disallowed_methods, reason = "an operator names the organisation, and nothing is written")]
+        let table = Table::new(self.store.clone(), Tenant::operator(org));
+        table.quota_uses(self.clock.now()).await
     }
 }
 

@@ -14,6 +14,7 @@ use crate::input::Location;
 use crate::request::limit::headers;
 use crate::table::TableError;
 use crate::table::error::NotChanged;
+use crate::table::quota::{Quota, Reached};
 use crate::values::id::ApiKeyId;
 use crate::values::id::NoRandomBytes;
 use crate::values::limits::Limits;
@@ -58,6 +59,9 @@ pub enum Error {
         /// A sentence for people.
         message: &'static str,
     },
+    /// The organisation has as much of something as its quota allows.
+    #[error("quota reached: {0}")]
+    QuotaReached(Reached),
     /// The body has more bytes than its route allows.
     #[error("body larger than {0} bytes")]
     TooLarge(usize),
@@ -110,7 +114,7 @@ impl Error {
             Self::Forbidden(..) => 403,
             Self::NotFound(_) => 404,
             Self::MethodNotAllowed => 405,
-            Self::Conflict { .. } | Self::IdempotencyKeyInUse => 409,
+            Self::Conflict { .. } | Self::QuotaReached(_) | Self::IdempotencyKeyInUse => 409,
             Self::TooLarge(_) => 413,
             Self::Invalid(_) | Self::IdempotencyKeyReused => 422,
             Self::RateLimited { .. } => 429,
@@ -159,6 +163,7 @@ impl Error {
             Self::NotFound(at) => at.issue("not_found", "Not found"),
             Self::MethodNotAllowed => Location::path().issue("method_not_allowed", "Method Not Allowed"),
             Self::Conflict { at, kind, message } => at.issue(kind, message),
+            Self::QuotaReached(reached) => made_in(reached.quota).issue("quota_reached", reached.to_string()),
             Self::TooLarge(limit) => {
                 Location::body().issue("payload_too_large", format!("Body should have at most {limit} bytes"))
             }
@@ -208,8 +213,17 @@ impl From<TableError> for Error {
             TableError::Taken { field, kind } => {
                 Self::Conflict { at: Location::body().name(field), kind, message: "Another record has this value" }
             }
+            TableError::QuotaReached(reached) => Self::QuotaReached(reached),
             TableError::Broken(cause) => Self::Internal(cause),
         }
+    }
+}
+
+/// The input of the request that reaches a quota: the body of a new record, or the path of a command.
+fn made_in(quota: Quota) -> Location {
+    match quota {
+        Quota::Webhooks | Quota::Widgets | Quota::Files | Quota::FileBytes => Location::body(),
+        Quota::RunningCampaigns | Quota::SendsADay => Location::path(),
     }
 }
 

@@ -123,6 +123,7 @@ mod tests {
     use super::*;
     use crate::request::config::TABLE_ATTEMPT;
     use crate::routes;
+    use crate::table::quota::Quotas;
     use crate::values::limits::Limits;
 
     static MADE: AtomicUsize = AtomicUsize::new(0);
@@ -146,6 +147,7 @@ mod tests {
             failed_records_bucket: String::new(),
             payment_api_base: String::new(),
             sends_per_second: 1,
+            quotas: Quotas::default(),
             key_limits: Limits::new(1, 1),
             cors_allow_origin: None,
             table_attempt: TABLE_ATTEMPT,

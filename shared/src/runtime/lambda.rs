@@ -175,7 +175,7 @@ async fn service(network: Network) -> Result<Service, Fatal> {
     let config = Config::from_env()?;
     let connector = http_client::connector(http_client::amazon_roots()?);
     let sdk = sdk_config(http_client::client(connector.clone()), config.table_attempt).await;
-    let store = Store::new(aws_sdk_dynamodb::Client::new(&sdk), config.table_name.clone());
+    let store = Store::new(aws_sdk_dynamodb::Client::new(&sdk), config.table_name.clone()).with_quotas(config.quotas);
     // Initialisation has the full processor, and no caller waits for it, so the connection is opened here. If this
     // fails, the first request opens the connection and reports its own failure.
     if let Err(error) = store.warm_up().await {

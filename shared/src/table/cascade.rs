@@ -17,6 +17,7 @@ use crate::table::item::{Item, from_item, has_id, key_of, number, readable, targ
 use crate::table::keys::{Key, RECORD, list_block, list_head, list_rows, list_shards};
 use crate::table::ordinals::{BLOCK, SECTION};
 use crate::table::part::Table;
+use crate::table::quota::{Amounts, Quota};
 use crate::table::store::TRANSACTION_LIMIT;
 use crate::table::stored::{Listed, Of as _, Single, Stored};
 use crate::table::transaction::{Transaction, Write};
@@ -63,13 +64,16 @@ pub trait Partitions: Listed {
 /// The pointers to the row in an item. Functions that take this argument are compiled once for all kinds of rows.
 type PointersOf = fn(&Tenant, Item) -> Result<Vec<Key>, TableError>;
 
+/// What the row in an item uses of the quotas, as far as the counters include it; nothing if it is unreadable.
+type UsesOf = fn(Item) -> Amounts;
+
 /// The key of the row with this id, and its list, by the sort key of its pointer.
 type Target = fn(&Tenant, &str, Uuid) -> Option<(Key, String)>;
 
 /// The step that removes the rows of the owner's own list of `R`, with their pointers, and then the list.
 pub fn rows<R: Listed<Of: Id>>(table: &Table, owner: Uuid, _: Timestamp) -> BoxFuture<'_, Result<bool, TableError>> {
     let list = R::list(owner.into());
-    Box::pin(async move { remove_first(table, first_of(table, list, R::SPREADS, pointers_of::<R>).await?).await })
+    Box::pin(async move { remove_first(table, first_of::<R>(table, list).await?).await })
 }
 
 /// The step that removes the rows of `R` that link the owner, an `O`, to other records.
@@ -83,6 +87,10 @@ pub fn links<R: Links<O>, O: 'static>(
 
 fn pointers_of<R: Listed>(tenant: &Tenant, item: Item) -> Result<Vec<Key>, TableError> {
     from_item::<R>(item).map(|row| row.pointers(tenant))
+}
+
+fn uses_of<R: Listed>(item: Item) -> Amounts {
+    from_item::<R>(item).map(|row| row.counted_uses()).unwrap_or_default()
 }
 
 fn target<R: Links<O>, O>(tenant: &Tenant, sk: &str, id: Uuid) -> Option<(Key, String)> {
@@ -136,6 +144,7 @@ pub(crate) struct FirstRows {
     items: Vec<Item>,
     more: bool,
     pointers_of: PointersOf,
+    uses_of: UsesOf,
 }
 
 impl FirstRows {
@@ -231,19 +240,20 @@ pub async fn missing_records(table: &Table, records: Vec<Reference>) -> Result<V
 /// # Errors
 /// [`TableError`].
 pub(crate) async fn first_rows<R: Listed>(table: &Table, of: R::Of) -> Result<FirstRows, TableError> {
-    first_of(table, R::list(of), R::SPREADS, pointers_of::<R>).await
+    first_of::<R>(table, R::list(of)).await
 }
 
 /// The first rows of a list. The shards are read even without a head: a row may be written after the head was
 /// removed.
-async fn first_of(
-    table: &Table,
-    list: String,
-    spreads: bool,
-    pointers_of: PointersOf,
-) -> Result<FirstRows, TableError> {
-    let (mut items, mut more) = table.store.some_of(&list_rows(&table.tenant, &list), None, AT_ONCE).await?;
-    for shard in list_shards(&table.tenant, &list).filter(|_| spreads) {
+async fn first_of<R: Listed>(table: &Table, list: String) -> Result<FirstRows, TableError> {
+    let (items, more) = first_items(table, &list, R::SPREADS).await?;
+    Ok(FirstRows { list, items, more, pointers_of: pointers_of::<R>, uses_of: uses_of::<R> })
+}
+
+/// The items of the first rows of a list, and whether there are more.
+async fn first_items(table: &Table, list: &str, spreads: bool) -> Result<(Vec<Item>, bool), TableError> {
+    let (mut items, mut more) = table.store.some_of(&list_rows(&table.tenant, list), None, AT_ONCE).await?;
+    for shard in list_shards(&table.tenant, list).filter(|_| spreads) {
         if more {
             break;
         }
@@ -253,7 +263,7 @@ async fn first_of(
         more |= further || found.len() > fits;
         items.extend(found.into_iter().take(fits));
     }
-    Ok(FirstRows { list, items, more, pointers_of })
+    Ok((items, more))
 }
 
 /// Removes these rows with their pointers; if they are the last ones, the list too. Returns whether nothing is
@@ -262,16 +272,42 @@ async fn first_of(
 /// # Errors
 /// [`TableError`].
 pub(crate) async fn remove_first(table: &Table, rows: FirstRows) -> Result<bool, TableError> {
-    let FirstRows { list, items, more, pointers_of } = rows;
-    let mut keys: Vec<Key> = items.iter().filter_map(key_of).collect();
-    // An unreadable row is removed too.
-    keys.extend(items.into_iter().flat_map(|item| pointers_of(&table.tenant, item).unwrap_or_default()));
+    let FirstRows { list, items, more, pointers_of, uses_of } = rows;
+    let (mut keys, mut counted) = (Vec::new(), Vec::new());
+    for item in items {
+        let uses = uses_of(item.clone());
+        let own: Vec<Key> = key_of(&item).into_iter().collect();
+        // An unreadable row is removed too.
+        let of_row = own.into_iter().chain(pointers_of(&table.tenant, item).unwrap_or_default());
+        if uses.is_empty() { keys.extend(of_row) } else { counted.push((of_row.collect(), uses)) }
+    }
     table.store.delete_all(&keys).await?;
-    if more {
+    if !remove_counted(table, &counted).await? || more {
         return Ok(false);
     }
     let (head, holes) = (list_head(&table.tenant, &list), list_block(&table.tenant, &list, 0));
     Ok(remove_items(table, &head.pk).await? && remove_items(table, &holes.pk).await?)
+}
+
+/// Removes rows that the counters include, each with its pointers, and subtracts what they use. Returns false if another
+/// process has removed one of them: the next step handles the rest.
+async fn remove_counted(table: &Table, rows: &[(Vec<Key>, Amounts)]) -> Result<bool, TableError> {
+    let most = rows.iter().map(|(keys, _)| keys.len()).max().unwrap_or(1).max(1);
+    // A transaction also changes a counter for each quota.
+    for rows in rows.chunks((TRANSACTION_LIMIT - Quota::WORDS.len()) / most) {
+        let mut transaction = Transaction::new(table);
+        for (keys, uses) in rows {
+            for (place, key) in keys.iter().enumerate() {
+                let removal = Write::delete(key.clone());
+                transaction.write(if place == 0 { removal.when(Condition::exists()) } else { removal });
+            }
+            transaction.uncount(uses);
+        }
+        if !was_done(transaction.commit().await)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Removes items of a partition. Returns whether none is left.

@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 
 use crate::table::item::Item;
+use crate::table::quota::Reached;
 use crate::values::cause::chain;
 
 /// Why the table did not execute a call.
@@ -22,6 +23,9 @@ pub enum TableError {
         /// The kind of the 409.
         kind: &'static str,
     },
+    /// A quota of the organisation leaves no room for the write.
+    #[error("{0}")]
+    QuotaReached(Reached),
     /// The database did not answer in time, throttled, or its answer was lost, after all retries.
     #[error("{0}")]
     Unavailable(String),

@@ -8,6 +8,8 @@ use lru::LruCache;
 use uuid::Uuid;
 
 use crate::table::keys::Key;
+use crate::values::id::OrgId;
+use crate::values::time::Timestamp;
 
 /// The number of lists that a process remembers. It is bounded because callers can make up any parent id.
 const LISTS: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
@@ -15,6 +17,9 @@ const LISTS: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
 const TOKENS: usize = 200;
 /// The number of records that a process remembers to exist.
 const RECORDS: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
+
+/// The number of organisations whose sends it remembers.
+const SENDERS: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
 
 /// The memory of a process. Clones share it.
 #[derive(Debug, Clone)]
@@ -26,11 +31,17 @@ struct Entries {
     settled: LruCache<String, BTreeSet<String>>,
     /// Records that existed a while ago, each with the id that was required.
     existing: LruCache<(Key, Option<Uuid>), ()>,
+    /// How many sends this process may make for an organisation before it reads their count again, and until when.
+    sends: LruCache<OrgId, (u64, Timestamp)>,
 }
 
 impl Default for Recent {
     fn default() -> Self {
-        Self(Arc::new(Mutex::new(Entries { settled: LruCache::new(LISTS), existing: LruCache::new(RECORDS) })))
+        Self(Arc::new(Mutex::new(Entries {
+            settled: LruCache::new(LISTS),
+            existing: LruCache::new(RECORDS),
+            sends: LruCache::new(SENDERS),
+        })))
     }
 }
 
@@ -65,6 +76,20 @@ impl Recent {
     /// Whether such a record existed a while ago.
     pub(super) fn existed(&self, key: &Key, id: Option<Uuid>) -> bool {
         self.entries().existing.get(&(key.clone(), id)).is_some()
+    }
+
+    /// Remembers how many sends this process may make until then.
+    pub(super) fn allow_sends(&self, org: OrgId, sends: u64, until: Timestamp) {
+        self.entries().sends.put(org, (sends, until));
+    }
+
+    /// Takes `count` of them; false if there are fewer.
+    pub(super) fn take_sends(&self, org: OrgId, count: u64, now: Timestamp) -> bool {
+        let mut entries = self.entries();
+        let Some((left, _)) = entries.sends.get_mut(&org).filter(|(_, until)| now < *until) else { return false };
+        let rest = left.checked_sub(count);
+        *left = rest.unwrap_or(*left);
+        rest.is_some()
     }
 
     fn entries(&self) -> MutexGuard<'_, Entries> {

@@ -266,6 +266,7 @@ impl Table {
             transaction.write(Write::delete(self.key::<R>(id)).when(row.version().unchanged(uuid)));
             transaction.write_all(row.pointers(&self.tenant).into_iter().map(Write::delete));
             transaction.update_unique_values(id, Some(&row), None);
+            transaction.count(Some(&row), None, false);
             transaction.holes(&R::list_of(id), [ordinal(uuid)]);
             match transaction.commit_noting(&lost).await {
                 Ok(()) => return Ok(row),
@@ -286,7 +287,15 @@ impl<M> Transaction<'_, M> {
     /// # Errors
     /// [`TableError::Broken`] where the row cannot be an item.
     pub fn insert<R: Listed>(&mut self, id: R::Id, row: &R) -> Result<(), TableError> {
-        self.write(Write::put(self.table().item(id, row)?));
+        let item = if row.uses().is_empty() {
+            self.table().item(id, row)?
+        } else {
+            let mut counted = row.clone();
+            counted.set_version(row.version().counted(true));
+            self.table().item(id, &counted)?
+        };
+        self.write(Write::put(item));
+        self.count(None, Some(row), self.is_limited());
         for pointer in row.pointers(self.tenant()) {
             self.put_pointer(&pointer, row.uuid());
         }
@@ -308,6 +317,10 @@ impl<M> Transaction<'_, M> {
     ) -> Result<R, TableError> {
         let (uuid, tenant) = (R::proof(id).unwrap_or_default(), self.tenant());
         is.set_version(was.version().next(by));
+        if was.uses() != is.uses() {
+            is.set_version(is.version().counted(!is.uses().is_empty()));
+            self.count(Some(was), Some(&is), by.is_some());
+        }
         self.write(Write::put(self.table().item(id, &is)?).when(was.version().unchanged(uuid)));
         let (before, after) = (was.pointers(tenant), is.pointers(tenant));
         self.write_all(before.iter().filter(|key| !after.contains(key)).cloned().map(Write::delete));

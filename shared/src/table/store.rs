@@ -25,6 +25,7 @@ use crate::table::expression::{Condition, Expressions, UpdateExpression};
 use crate::table::item::{Item, key_of, target_id};
 use crate::table::keys::Key;
 use crate::table::meter::{Meter, Unit};
+use crate::table::quota::Quotas;
 use crate::table::recent::Recent;
 use crate::table::retry::{Backoff, LostAnswer, PATIENCE, failure, is_conflict};
 
@@ -43,6 +44,8 @@ pub struct Store {
     pub(super) meter: Meter,
     pub(super) calls: Calls,
     pub(super) recent: Recent,
+    /// The limits of each organisation.
+    pub(super) quotas: Quotas,
     /// When the request began for which the calls are made.
     begun: Option<Instant>,
     /// How long a request retries after conflicts with others.
@@ -58,6 +61,7 @@ impl Store {
             meter: Meter::default(),
             calls: Calls::default(),
             recent: Recent::default(),
+            quotas: Quotas::default(),
             begun: None,
             patience: PATIENCE,
         }
@@ -67,6 +71,12 @@ impl Store {
     #[must_use]
     pub fn with_patience(self, patience: Duration) -> Self {
         Self { patience, ..self }
+    }
+
+    /// The same table with these limits of each organisation.
+    #[must_use]
+    pub fn with_quotas(self, quotas: Quotas) -> Self {
+        Self { quotas, ..self }
     }
 
     /// The same table in another process, with an empty memory.

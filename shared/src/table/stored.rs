@@ -50,6 +50,7 @@ use crate::table::error::TableError;
 use crate::table::item::Item;
 use crate::table::item::has_id;
 use crate::table::keys::Key;
+use crate::table::quota::Amounts;
 use crate::values::id::Id;
 use crate::values::tenant::Tenant;
 
@@ -111,6 +112,16 @@ pub trait Listed: Stored + Declared {
     /// The parent of the rows of this list, which must exist.
     fn parent(_: &Tenant, _: Self::Of) -> Option<Reference> {
         None
+    }
+
+    /// What the row uses of the quotas of its organisation.
+    fn uses(&self) -> Amounts {
+        Amounts::new()
+    }
+
+    /// The same, if the counters include it.
+    fn counted_uses(&self) -> Amounts {
+        if self.version().is_counted() { self.uses() } else { Amounts::new() }
     }
 
     /// The pointers to the row, which are written and removed together with it.

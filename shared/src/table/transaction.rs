@@ -17,9 +17,12 @@ use crate::table::item::{Item, number, text};
 use crate::table::keys::{Key, TTL, made_by};
 use crate::table::meter::Unit;
 use crate::table::part::Table;
+use crate::table::quota::Amounts;
 use crate::table::retry::{LostAnswer, failure};
 use crate::table::store::{Store, units};
+use crate::table::stored::Listed;
 use crate::table::unique::UniqueValue;
+use crate::table::uses::{Counting, Needs, UseChange};
 use crate::values::tenant::Tenant;
 use crate::values::time::Timestamp;
 
@@ -84,6 +87,8 @@ enum Meaning<M> {
     Taken(UniqueValue),
     /// The meaning that was given with the action.
     Given(M),
+    /// A quota leaves no room for what the transaction needs.
+    Full(Needs),
 }
 
 /// The condition of a request's writes that failed.
@@ -104,6 +109,10 @@ pub struct Transaction<'a, M = ()> {
     /// By the positions of the actions.
     meanings: BTreeMap<usize, Meaning<M>>,
     otherwise: M,
+    /// How it changes what the organisation uses.
+    uses: UseChange,
+    /// Whether the quotas limit the rows that it inserts.
+    is_limited: bool,
 }
 
 /// An action that was added to a transaction.
@@ -123,12 +132,14 @@ impl<M> Added<'_, M> {
 impl<'a> Transaction<'a> {
     /// A transaction without actions.
     pub(crate) const fn new(table: &'a Table) -> Self {
-        Self { table, writes: Vec::new(), meanings: BTreeMap::new(), otherwise: () }
+        let uses = UseChange::new();
+        Self { table, writes: Vec::new(), meanings: BTreeMap::new(), otherwise: (), uses, is_limited: false }
     }
 
     /// The same transaction; a failed condition means `otherwise` unless its action defines another meaning.
     pub(crate) fn otherwise<M>(self, otherwise: M) -> Transaction<'a, M> {
-        Transaction { table: self.table, writes: self.writes, meanings: BTreeMap::new(), otherwise }
+        let Self { table, writes, uses, is_limited, .. } = self;
+        Transaction { table, writes, meanings: BTreeMap::new(), otherwise, uses, is_limited }
     }
 }
 
@@ -165,6 +176,41 @@ impl<'a, M> Transaction<'a, M> {
         self.writes.push(write);
     }
 
+    /// Counts a row in place of `was`; a new row has none before. With `is_limited` its quotas must leave room for it.
+    pub(super) fn count<R: Listed>(&mut self, was: Option<&R>, is: Option<&R>, is_limited: bool) {
+        let uses = |row: Option<&R>| row.map(R::uses).unwrap_or_default();
+        self.uses.subtract(&was.map(R::counted_uses).unwrap_or_default());
+        self.uses.add(&uses(is));
+        if is_limited {
+            self.uses.require(&uses(was), &uses(is));
+        }
+    }
+
+    /// The same for rows that are removed without being read as records.
+    pub(super) fn uncount(&mut self, uses: &Amounts) {
+        self.uses.subtract(uses);
+    }
+
+    /// Whether the quotas limit the rows that it inserts.
+    pub(super) const fn is_limited(&self) -> bool {
+        self.is_limited
+    }
+
+    /// Adds an action on condition that there is room for what it `needs`.
+    pub(super) fn need(&mut self, write: Write, needs: Needs) {
+        let condition = needs.condition(self.table.store.quotas);
+        self.meanings.insert(self.writes.len(), Meaning::Full(needs));
+        self.writes.push(Write { condition, ..write });
+    }
+
+    /// Adds the actions that change the counters, one for each: DynamoDB refuses two actions on an item.
+    fn with_counters(mut self) -> Self {
+        for Counting { key, update, needs } in std::mem::take(&mut self.uses).countings(self.tenant()) {
+            self.need(Write::update(key, update), needs);
+        }
+        self
+    }
+
     /// Stores the marker that `origin` has made the record `id`, on condition that there is no such marker.
     pub fn made_by(&mut self, origin: Uuid, id: Uuid, now: Timestamp) -> Added<'_, M> {
         self.made_by_until(origin, id, now.plus_seconds(REMEMBERED))
@@ -193,14 +239,15 @@ impl<'a, M> Transaction<'a, M> {
     /// # Errors
     /// The same as for [`Transaction::commit`].
     pub(crate) async fn commit_noting(self, lost: &LostAnswer) -> Result<(), Cancelled<M>> {
-        let store = &self.table.store;
-        if let [Write { action: WriteAction::Put(item), condition }] = &self.writes[..] {
+        let transaction = self.with_counters();
+        let store = &transaction.table.store;
+        if let [Write { action: WriteAction::Put(item), condition }] = &transaction.writes[..] {
             let put = store.put_where(item, condition.as_ref(), lost).await;
-            return put.map_err(|cancelled| self.explained(cancelled, |()| 0));
+            return put.map_err(|cancelled| transaction.explained(cancelled, |()| 0));
         }
         let committed =
-            store.attempts(&self.writes, lost, |cancelled| matches!(cancelled, Cancelled::Conflict(_))).await;
-        committed.map_err(|cancelled| self.explained(cancelled, |place| place))
+            store.attempts(&transaction.writes, lost, |cancelled| matches!(cancelled, Cancelled::Conflict(_))).await;
+        committed.map_err(|cancelled| transaction.explained(cancelled, |place| place))
     }
 
     /// The same, without a retry after a conflict with another transaction: for conditions that will probably fail by
@@ -209,8 +256,9 @@ impl<'a, M> Transaction<'a, M> {
     /// # Errors
     /// The same as for [`Transaction::commit`].
     pub(crate) async fn commit_once(self, lost: &LostAnswer) -> Result<(), Cancelled<M>> {
-        let committed = self.table.store.attempts(&self.writes, lost, |_| false).await;
-        committed.map_err(|cancelled| self.explained(cancelled, |place| place))
+        let transaction = self.with_counters();
+        let committed = transaction.table.store.attempts(&transaction.writes, lost, |_| false).await;
+        committed.map_err(|cancelled| transaction.explained(cancelled, |place| place))
     }
 
     /// Gives a failure its meaning; `place` returns the position of the action.
@@ -221,6 +269,10 @@ impl<'a, M> Transaction<'a, M> {
                     Cancelled::Failed(TableError::Taken { field: term.field(), kind: taken })
                 }
                 Some(Meaning::Given(means)) => Cancelled::Condition(means, existing),
+                Some(Meaning::Full(needs)) => match needs.reached(self.table.store.quotas, existing.as_ref()) {
+                    Some(reached) => Cancelled::Failed(TableError::QuotaReached(reached)),
+                    None => Cancelled::Condition(self.otherwise, existing),
+                },
                 None => Cancelled::Condition(self.otherwise, existing),
             },
             Cancelled::Conflict(text) => Cancelled::Conflict(text),
@@ -232,7 +284,7 @@ impl<'a, M> Transaction<'a, M> {
 impl<'a> Transaction<'a, Unmet> {
     /// The writes of a request, which may be executed more than once.
     pub(crate) fn of_request(table: &'a Table) -> Self {
-        Transaction::new(table).otherwise(Unmet::Changed)
+        Transaction { is_limited: true, ..Transaction::new(table).otherwise(Unmet::Changed) }
     }
 
     /// Stores the marker that the request has made the record `id`, if the request may be repeated; a repeat has the

@@ -13,13 +13,18 @@ const VERSION: &str = "version";
 /// The attribute that names the request which changed the row last.
 const CHANGED_BY: &str = "changed_by";
 
-/// The number of a row's changes, and the request that changed it last.
+/// The attribute of a row that the counters of its organisation include.
+const COUNTED: &str = "counted";
+
+/// The number of a row's changes, the request that changed it last, and whether the quotas count it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Version {
     #[serde(rename = "version", default, skip_serializing_if = "is_first")]
     number: u64,
     #[serde(rename = "changed_by", default, skip_serializing_if = "Option::is_none")]
     by: Option<Uuid>,
+    #[serde(rename = "counted", default, skip_serializing_if = "std::ops::Not::not")]
+    is_counted: bool,
 }
 
 /// A record that counts its changes.
@@ -38,8 +43,20 @@ const fn is_first(number: &u64) -> bool {
 
 impl Version {
     /// The version in an item.
-    pub const fn stored(number: Option<u64>, by: Option<Uuid>) -> Self {
-        Self { number: if let Some(number) = number { number } else { 0 }, by }
+    pub const fn stored(number: Option<u64>, by: Option<Uuid>, is_counted: bool) -> Self {
+        Self { number: if let Some(number) = number { number } else { 0 }, by, is_counted }
+    }
+
+    /// Whether the counters of the organisation include what the row uses. They do not include a row that was written
+    /// before there were quotas.
+    pub const fn is_counted(self) -> bool {
+        self.is_counted
+    }
+
+    /// The same version of a row that the counters include, or do not.
+    #[must_use]
+    pub const fn counted(self, is_counted: bool) -> Self {
+        Self { is_counted, ..self }
     }
 
     /// Whether the request `by` was the last one to change the row.
@@ -51,7 +68,7 @@ impl Version {
     /// recognised.
     #[must_use]
     pub fn next(self, by: Option<Uuid>) -> Self {
-        Self { number: self.number + 1, by: by.or(self.by) }
+        Self { number: self.number + 1, by: by.or(self.by), ..self }
     }
 
     /// Adds its attributes.
@@ -60,6 +77,9 @@ impl Version {
             item.insert(VERSION.to_owned(), number(self.number));
         }
         item.extend(self.by.map(|by| (CHANGED_BY.to_owned(), text(by))));
+        if self.is_counted {
+            item.insert(COUNTED.to_owned(), AttributeValue::Bool(true));
+        }
     }
 
     /// The condition that the row `id` still has this version.

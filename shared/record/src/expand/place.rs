@@ -105,7 +105,7 @@ fn stored(declaration: &Declaration, parts: &Parts) -> TokenStream {
 
 /// `impl Listed`.
 fn listed(declaration: &Declaration, parts: &Parts) -> TokenStream {
-    let Declaration { name, place: ListPlace { spread, pointers, .. }, .. } = declaration;
+    let Declaration { name, place: ListPlace { spread, pointers, counted, .. }, .. } = declaration;
     let Parts { key, list_of, of, list, id_at, parent, .. } = parts;
     let parent = parent.as_ref().map(|parent| {
         code! {
@@ -119,6 +119,13 @@ fn listed(declaration: &Declaration, parts: &Parts) -> TokenStream {
         code! {
             fn pointers(&self, tenant: &crate::values::tenant::Tenant) -> Vec<crate::table::keys::Key> {
                 #pointers(self, tenant)
+            }
+        }
+    });
+    let counted = counted.as_ref().map(|counted| {
+        code! {
+            fn uses(&self) -> crate::table::quota::Amounts {
+                #counted(self)
             }
         }
     });
@@ -144,6 +151,7 @@ fn listed(declaration: &Declaration, parts: &Parts) -> TokenStream {
 
             #parent
             #pointers
+            #counted
         }
     }
 }

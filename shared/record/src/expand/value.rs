@@ -95,6 +95,8 @@ pub fn stored(declaration: &Declaration) -> TokenStream {
             version: Option<u64>,
             #[serde(default)]
             changed_by: Option<::uuid::Uuid>,
+            #[serde(default)]
+            counted: bool,
         }
 
         impl<'de> ::serde::Deserialize<'de> for #name {
@@ -103,7 +105,7 @@ pub fn stored(declaration: &Declaration) -> TokenStream {
                 Ok(Self {
                     id: stored.id,
                     #(#values,)*
-                    version: crate::table::version::Version::stored(stored.version, stored.changed_by),
+                    version: crate::table::version::Version::stored(stored.version, stored.changed_by, stored.counted),
                 })
             }
         }

@@ -19,9 +19,10 @@ use crate::records::conversation::{Conversation, MessageType, NewMessage, Sender
 use crate::records::delivery::NewDelivery;
 use crate::records::due::Due;
 use crate::records::widget::Widget;
-use crate::request::error::Result;
+use crate::request::error::{Error, Result};
 use crate::request::event::EventContext;
 use crate::table::keys::Key;
+use crate::table::sends::next_day;
 use crate::table::{Table, TableError};
 use crate::values::id::{AssistantId, ContactId, MessageId, WidgetId};
 use crate::values::text::MessageText;
@@ -106,6 +107,10 @@ async fn send(cx: &EventContext<'_>, table: &Table, key: &Key, deadline: Timesta
         };
         let this = dispatch_all(cx, table, &lease.campaign, (&contacts, &slots, together), &channel);
         let (dispatched, further) = futures_util::join!(this, further);
+        if let Err(Error::QuotaReached(_)) = dispatched {
+            // Contacts that were dispatched are left out when the campaign continues.
+            return Ok(lease.defer(table, next_day(clock.now()), clock.now()).await?);
+        }
         dispatched?;
         ahead = further?;
         if !lease.renew(table, next, clock.now()).await? {
@@ -298,8 +303,11 @@ async fn dispatch(
             Some(prepared) => prepared,
             None => prepare(cx, table, campaign, contacts, channel).await?,
         };
-        if progress::dispatch_together(table, campaign, &all, places, now).await? == Dispatched::Done {
-            return Ok(());
+        match progress::dispatch_together(table, campaign, &all, places, now).await {
+            Ok(Dispatched::Done) => return Ok(()),
+            // The quota may leave room for some of them.
+            Ok(_) | Err(TableError::QuotaReached(_)) => {}
+            Err(error) => return Err(error.into()),
         }
     }
     for contact in contacts.chunks(1) {

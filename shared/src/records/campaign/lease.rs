@@ -68,6 +68,16 @@ impl Lease {
         step(table, self.stored, interrupt, now).await.map(drop)
     }
 
+    /// Ends the lease of a campaign whose organisation may send nothing more today: the rest of its contacts wait until
+    /// `at`.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn defer(self, table: &Table, at: Timestamp, now: Timestamp) -> Result<(), TableError> {
+        let defer = CampaignStep::Defer { lease: self.expires_at(), at };
+        step(table, self.stored, defer, now).await.map(drop)
+    }
+
     /// Ends the lease of a campaign whose contacts were all dispatched: it is due again at its next execution, if there
     /// is one.
     ///

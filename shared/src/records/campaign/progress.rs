@@ -23,9 +23,10 @@ use crate::values::time::Timestamp;
 const SHARDS: u32 = 32;
 /// Deliveries of a removed widget that are ended at the same time.
 const ENDED_TOGETHER: usize = 32;
-/// Contacts that one transaction dispatches where each also gets a delivery: six of its hundred actions.
+/// Contacts that one transaction dispatches where each also gets a delivery: six of its hundred actions, and two for all
+/// of them.
 const TOGETHER: u32 = 16;
-/// Contacts that one transaction dispatches where none gets a delivery: four actions each, and two for all of them.
+/// Contacts that one transaction dispatches where none gets a delivery: four actions each, and three for all of them.
 const WITHOUT_DELIVERY: u32 = 24;
 
 /// The most contacts that are dispatched together, with or without a delivery to a connector.
@@ -156,10 +157,10 @@ pub async fn places_for(table: &Table, dispatches: &[Dispatch]) -> Result<Places
 }
 
 /// Dispatches queued contacts, at most as many as [`together`] allows. One transaction writes their conversations,
-/// messages and deliveries.
+/// messages and deliveries, and counts the sends.
 ///
 /// # Errors
-/// [`TableError`].
+/// [`TableError`]; [`TableError::QuotaReached`] where the organisation may not send so many more today.
 pub async fn dispatch_together(
     table: &Table,
     campaign: &Campaign,
@@ -167,6 +168,14 @@ pub async fn dispatch_together(
     places: Places,
     now: Timestamp,
 ) -> Result<Dispatched, TableError> {
+    // Read before the transaction, which counts them.
+    let sends = match table.allow_sends(dispatches.len() as u64, now).await {
+        Ok(sends) => sends,
+        Err(error) => {
+            places.give_back(table).await;
+            return Err(error);
+        }
+    };
     let Places { conversations, deliveries } = places;
     let mut transaction = Transaction::new(table).otherwise(Dispatched::ConversationChanged);
     transaction.write(under_way(table, campaign)).or(Dispatched::Stopped);
@@ -184,6 +193,7 @@ pub async fn dispatch_together(
     for (dispatch, contact_message) in dispatches.iter().zip(messages) {
         write_message(&mut transaction, campaign, dispatch, contact_message, now)?;
     }
+    transaction.send(sends);
     match transaction.commit_reserved(conversations.into_iter().chain(deliveries)).await {
         Ok(()) => Ok(Dispatched::Done),
         Err(Cancelled::Condition(ended, _)) => Ok(ended),

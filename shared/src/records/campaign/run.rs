@@ -51,12 +51,14 @@ pub async fn run(
     let now = cx.now();
     let same = cx.recognised_by(new.fingerprint(widget), SAME_RUN);
     let contacts = new.contact_ids.distinct();
-    let found = preconditions(&cx.table, widget, same, &contacts, now).await.on_missing("widget_id")?;
+    // Boxed, because the future that waits for it would otherwise contain all of its state.
+    let found = Box::pin(preconditions(&cx.table, widget, same, &contacts, now)).await.on_missing("widget_id")?;
     accepts(&found.widget)?;
     if let Earlier::Counts(earlier) = found.earlier {
         return Ok(earlier.into());
     }
     settle(Some(()), new.contact_ids.unknown(&found.missing))?;
+    found.room?;
     let id = RunId::fresh(cx.new_attempt()).campaign();
     let campaign = Campaign::queued(id, &found.widget, &new, contacts.len(), now)?;
     // Nothing refers to the staged contacts yet: if the process crashes here, nothing is sent, and a repeat stages

@@ -15,7 +15,9 @@ use crate::request::error::{Error, OnMissing as _, Result};
 use crate::table::declaration::{Changes, Declared as _, FieldRole};
 use crate::table::error::{Cancelled, was_done};
 use crate::table::item::{Item, target_id};
+use crate::table::quota::Quota;
 use crate::table::rows::NewRow;
+use crate::table::stored::Listed as _;
 use crate::table::transaction::{Transaction, Unmet};
 use crate::table::{Table, TableError};
 use crate::values::id::{CampaignId, ContactId, WidgetId, with_ordinal};
@@ -119,7 +121,9 @@ pub async fn create(cx: &Context<'_>, new: NewScheduledCampaign) -> Result<Campa
             None => Ok(None),
         }
     };
-    let (widget, missing) = futures_util::try_join!(widget, missing_contacts(&cx.table, &contacts))?;
+    let room = cx.table.require_room(Quota::RunningCampaigns);
+    let (widget, missing, room) = futures_util::join!(widget, missing_contacts(&cx.table, &contacts), room);
+    let (widget, missing) = (widget?, missing?);
     if widget.is_none() && new.widget_id.is_some() {
         return Err(Error::unknown_in_body("widget_id"));
     }
@@ -130,6 +134,13 @@ pub async fn create(cx: &Context<'_>, new: NewScheduledCampaign) -> Result<Campa
     new.counts = Counts { queued: contacts.len() as u64, ..Counts::default() };
     (new.has_pointers, new.spreads_contacts) = (true, true);
     new.plan(now);
+    // A repeat of a request that made its campaign gets it, even if there is no more room.
+    if let Err(full) = room
+        && !new.uses().is_empty()
+        && !cx.table.has_made(row.origin).await?
+    {
+        return Err(full.into());
+    }
     // As with a run, nothing refers to the staged contacts until the commit.
     let contacts = CampaignContact::all_queued(&new, &contacts);
     Ok(insert(&cx.table, new, &contacts, row).await?)

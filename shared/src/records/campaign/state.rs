@@ -6,6 +6,7 @@ use super::{Campaign, CampaignStatus, Counts};
 use crate::input::Location;
 use crate::request::error::Error;
 use crate::table::declaration::Declared as _;
+use crate::table::quota::{Amounts, Quota};
 use crate::values::time::Timestamp;
 
 /// The phase of a campaign. The attributes `status` and `due_at` store it.
@@ -81,6 +82,13 @@ pub enum CampaignStep {
         /// When the window opens.
         opens: Timestamp,
     },
+    /// The organisation may send nothing more today: the rest of the contacts wait until `at`.
+    Defer {
+        /// The current lease.
+        lease: Timestamp,
+        /// When the next day begins.
+        at: Timestamp,
+    },
     /// All contacts of the execution were dispatched.
     Finish {
         /// The current lease.
@@ -137,6 +145,13 @@ impl Campaign {
             (CampaignStatus::Cancelled, _) => CampaignPhase::Cancelled,
             (CampaignStatus::Completed, _) => CampaignPhase::Completed,
         }
+    }
+
+    /// It counts as running from the time at which it is queued or waits for an execution, until it is completed,
+    /// paused, cancelled or removed.
+    pub(super) fn uses_of_quotas(&self) -> Amounts {
+        let runs = matches!(self.status, CampaignStatus::ToBeRun | CampaignStatus::Queued | CampaignStatus::InProgress);
+        if runs { vec![(Quota::RunningCampaigns, 1)] } else { Amounts::new() }
     }
 
     /// The only function that stores a phase.
@@ -200,6 +215,7 @@ impl Campaign {
             CampaignStep::Renew { lease, .. }
             | CampaignStep::Release { lease }
             | CampaignStep::Interrupt { lease, .. }
+            | CampaignStep::Defer { lease, .. }
             | CampaignStep::Finish { lease }
                 if phase != (CampaignPhase::Sending { lease }) =>
             {
@@ -211,6 +227,7 @@ impl Campaign {
             }
             CampaignStep::Release { .. } => self.enter(CampaignPhase::Sending { lease: now }),
             CampaignStep::Interrupt { opens, .. } => self.enter(CampaignPhase::Waiting { at: opens }),
+            CampaignStep::Defer { at, .. } => self.enter(CampaignPhase::Queued { at }),
             CampaignStep::Finish { .. } => self.finish(now),
         }
         Some(self)
@@ -532,6 +549,7 @@ mod tests {
                 (CampaignStep::Renew { lease, next: 1, until: at(200) }, CampaignPhase::Sending { lease: at(200) }),
                 (CampaignStep::Release { lease }, CampaignPhase::Sending { lease: at(0) }),
                 (CampaignStep::Interrupt { lease, opens }, CampaignPhase::Waiting { at: opens }),
+                (CampaignStep::Defer { lease, at: opens }, CampaignPhase::Queued { at: opens }),
                 (CampaignStep::Finish { lease }, CampaignPhase::Dispatched),
             ]
         };

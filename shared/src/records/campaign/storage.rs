@@ -28,6 +28,7 @@ use crate::table::item::null;
 use crate::table::item::{Item, from_item, number, readable, target_id, text};
 use crate::table::keys::{Key, row_of};
 use crate::table::page::{ListQuery, Page, PageQuery};
+use crate::table::quota::Quota;
 use crate::table::reservation::Reservation;
 use crate::table::retry::LostAnswer;
 use crate::table::store::{BATCH_GET_LIMIT, BATCH_WRITE_LIMIT};
@@ -127,6 +128,8 @@ pub struct CampaignPreconditions {
     pub earlier: Earlier,
     /// The contacts that do not exist.
     pub missing: HashSet<ContactId>,
+    /// Whether the organisation may have one more running campaign.
+    pub room: Result<(), TableError>,
 }
 
 /// Reads what a campaign needs before it runs, in one round trip.
@@ -141,10 +144,11 @@ pub async fn preconditions(
     now: Timestamp,
 ) -> Result<CampaignPreconditions, TableError> {
     // Not `try_join!`: the cost of a request must not depend on which call fails first.
-    let (widget, marker, missing) = futures_util::join!(
+    let (widget, marker, missing, room) = futures_util::join!(
         table.get::<Widget>(widget),
         table.find::<RunMarker>(same.fingerprint),
         missing_contacts(table, contacts),
+        table.require_room(Quota::RunningCampaigns),
     );
     let widget = widget?;
     let (earlier, missing) = (marker?.filter(|marker| now.unix_seconds() < marker.ttl), missing?);
@@ -154,7 +158,7 @@ pub async fn preconditions(
         Some(marker) if same.keyed || !is_cancelled(table, marker.campaign_id).await? => Earlier::Counts(marker),
         Some(marker) => Earlier::Cancelled(marker.campaign_id),
     };
-    Ok(CampaignPreconditions { widget, earlier, missing })
+    Ok(CampaignPreconditions { widget, earlier, missing, room })
 }
 
 async fn is_cancelled(table: &Table, id: CampaignId) -> Result<bool, TableError> {

@@ -21,6 +21,7 @@ use crate::table::filters::Term;
 use crate::table::item::target_id;
 use crate::table::keys::made_by;
 use crate::table::reservation::Reservation;
+use crate::table::sends::Sends;
 use crate::table::transaction::{Transaction, Unmet};
 use crate::table::{Table, TableError};
 use crate::values::id::{
@@ -161,6 +162,7 @@ struct Preparation {
     contact: Option<Reservation>,
     conversation: Option<Reservation>,
     delivery: Option<Reservation>,
+    sends: Sends,
 }
 
 /// Executes the request `new`. Retries if others change the contact or its conversation at the same time.
@@ -205,11 +207,12 @@ async fn prepare(table: &Table, widget: WidgetId, new: &Outbound) -> Result<Prep
             Err(error) => (None, Err(error)),
         }
     };
-    let (assistant, contact, (thread, conversation), delivery) = futures_util::join!(
+    let (assistant, contact, (thread, conversation), delivery, sends) = futures_util::join!(
         table.find::<Assistant>(assistant_id),
         contact,
         conversation,
         table.reserve::<Delivery>(widget.id.into(), 1),
+        table.allow_sends(1, new.now),
     );
     let mut refused: Option<Error> = match assistant {
         Ok(Some(assistant)) if assistant.webhook_id.is_some() || !widget.secrets.is_empty() => None,
@@ -223,11 +226,17 @@ async fn prepare(table: &Table, widget: WidgetId, new: &Outbound) -> Result<Prep
             None
         })
     });
-    if let Some(refused) = refused {
-        table.give_back([contact, conversation, delivery].into_iter().flatten()).await;
-        return Err(refused);
+    match (refused, sends) {
+        (None, Ok(sends)) => {
+            let (widget, assistant) = (widget.id, assistant_id);
+            Ok(Preparation { widget, assistant, known, thread, contact, conversation, delivery, sends })
+        }
+        (refused, sends) => {
+            table.give_back([contact, conversation, delivery].into_iter().flatten()).await;
+            let why = refused.or_else(|| sends.err().map(Error::from));
+            Err(why.unwrap_or_else(|| Error::Internal("a request was refused without a reason".into())))
+        }
     }
-    Ok(Preparation { widget: widget.id, assistant: assistant_id, known, thread, contact, conversation, delivery })
 }
 
 /// Writes everything for the request `new`; `None` if the records have changed since they were read.
@@ -264,6 +273,7 @@ async fn request_prepared(
         Some((thread, message)) => transaction.say(thread, message, None)?,
         None => transaction.begin(&conversation, message.as_ref(), None)?,
     }
+    transaction.send(prepared.sends);
     let reserved = [prepared.delivery, prepared.contact, prepared.conversation];
     match transaction.commit_reserved(reserved.into_iter().flatten()).await {
         Ok(()) => Ok(Some(requested)),
