@@ -1,7 +1,7 @@
 //! Every function, as its binary runs it. `cargo generate` writes this file.
 
 // The packages, and not the prelude's modules of the same names.
-use ::{campaign, contact, conversation, delivery, operator};
+use ::{audit, campaign, contact, conversation, delivery, operator};
 use shared::mcp::Server;
 use shared::prelude::*;
 use shared::request::pipeline::{Description, Handler};
@@ -118,6 +118,7 @@ pub const OPERATIONS: &[Described] = &[
     Described::of::<campaign::CreateCampaign>(&routes::CREATE_CAMPAIGN),
     Described::of::<campaign::AddCampaignContacts>(&routes::ADD_CAMPAIGN_CONTACTS),
     Described::of::<campaign::UpdateCampaign>(&routes::UPDATE_CAMPAIGN),
+    Described::of::<audit::ListAudit>(&routes::LIST_AUDIT),
 ];
 
 /// What the servers of others call.

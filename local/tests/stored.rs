@@ -46,6 +46,7 @@ fn records() -> Vec<(&'static str, &'static str, Reads)> {
         ("Agency", "", reads::<Agency>),
         ("ApiKeyRecord", "KEY#", reads::<ApiKeyRecord>),
         ("Assistant", "", reads::<Assistant>),
+        ("AuditEntry", "#AUDIT#", reads::<AuditEntry>),
         ("BillingPlan", "", reads::<BillingPlan>),
         ("Campaign", "", reads::<Campaign>),
         ("CampaignContact", "#CAMPAIGN_CONTACT#", reads::<CampaignContact>),

@@ -134,6 +134,7 @@ routes! {
     CREATE_CAMPAIGN                     "campaign"          "create-campaign"                   POST   "/api/v1/campaign/create"                                    Write  201     1024;
     ADD_CAMPAIGN_CONTACTS               "campaign"          "add-campaign-contacts"             POST   "/api/v1/campaign/{campaign_id}/contact"                     Write  200     1024;
     UPDATE_CAMPAIGN                     "campaign"          "update-campaign"                   PUT    "/api/v1/campaign/update/{campaign_id}"                      Write  200     1024;
+    LIST_AUDIT                          "audit"             "list-audit"                        GET    "/api/v1/audit"                                              Admin  200     256;
 }
 
 #[rustfmt::skip]

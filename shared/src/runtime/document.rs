@@ -147,6 +147,7 @@ mod tests {
             payment_api_base: String::new(),
             sends_per_second: 1,
             key_limits: Limits::new(1, 1),
+            audit_days: 0,
             cors_allow_origin: None,
             table_attempt: TABLE_ATTEMPT,
             api_base_url: None,
