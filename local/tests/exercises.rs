@@ -7,7 +7,7 @@ use shared::request::route::Route;
 use shared::routes;
 
 use crate::support::fixture::{
-    ACME, ACME_READ_ONLY, NOW, call, demo_id, demo_payment_secret, id, kind, path, post, signed, valid_call,
+    ACME, ACME_FULL, ACME_READ_ONLY, NOW, call, demo_id, demo_payment_secret, id, kind, path, post, signed, valid_call,
 };
 
 /// The body around the id of another record.
@@ -682,6 +682,16 @@ pub const EXERCISES: &[Exercise] = &[
         names: &[(kind::WIDGET, |id| json!({"widget_id": id}))],
         further: Further::NoEffect,
         ..Exercise::of(&routes::UPDATE_CAMPAIGN)
+    },
+    Exercise {
+        recorded: || {
+            let path = routes::LIST_AUDIT.path;
+            vec![
+                ("full-key", call("GET", path, ACME_FULL)),
+                ("invalid", call("GET", &format!("{path}?after=x&size=0&date_from=x"), ACME)),
+            ]
+        },
+        ..Exercise::of(&routes::LIST_AUDIT)
     },
     Exercise {
         body: |organisation| checkout(organisation, 1).to_string(),

@@ -23,7 +23,7 @@ pub mod widget;
 pub mod prelude {
     pub use crate::records::agency::*;
     pub use crate::records::assistant::*;
-    pub use crate::records::audit::{self, AuditPage, AuditQuery};
+    pub use crate::records::audit::{self, Audit, AuditAction, AuditPage, AuditQuery};
     pub use crate::records::campaign::{
         self, AddedContacts, Campaign, CampaignChanges, CampaignCommand, CampaignContact, CampaignRun, MoreContacts,
         NewCampaign, NewScheduledCampaign, RunMarker,

@@ -46,8 +46,8 @@ crate::choice! {
 }
 
 crate::object! {
-    /// What a key has done to a record. It has no value of the record.
-    pub struct AuditEntry {
+    /// An entry of the audit list: what a key has done to a record. It has no value of the record.
+    pub struct Audit {
         /// Identifier. It begins with the time.
         pub id: AuditId,
         /// When the request began that made the change.
@@ -58,8 +58,9 @@ crate::object! {
         pub operation: String,
         /// What the request did.
         pub action: AuditAction,
+        // An attribute `record` would let the stream take the entry for that record.
         /// Kind of the record, such as `Contact`.
-        pub record: String,
+        pub record_type: String,
         /// Identifier of the record.
         pub record_id: RecordId,
         /// Identifier of the request, which its answer had in the header `x-request-id`.
@@ -71,7 +72,7 @@ crate::object! {
     /// A page of the audit list.
     pub struct AuditPage {
         /// The entries, newest first.
-        pub items: Vec<AuditEntry>,
+        pub items: Vec<Audit>,
         /// Most entries on a page.
         pub size: u64,
         /// The value of `after` for the next page; null on the last page.
@@ -118,7 +119,7 @@ impl AuditQuery {
     }
 }
 
-impl Stored for AuditEntry {
+impl Stored for Audit {
     type Id = AuditId;
 
     fn key(tenant: &Tenant, id: AuditId) -> Key {
@@ -126,7 +127,7 @@ impl Stored for AuditEntry {
     }
 }
 
-impl Single for AuditEntry {}
+impl Single for Audit {}
 
 /// The partition of some entries.
 fn shard(tenant: &Tenant, shard: u128) -> Key {
@@ -148,7 +149,7 @@ pub struct StampedItem {
 }
 
 /// The entry of a change after which an item `is` stamped; `None` if the item shows no record.
-pub fn entry(is_new: bool, is: &StampedItem) -> Option<AuditEntry> {
+pub fn entry(is_new: bool, is: &StampedItem) -> Option<Audit> {
     let Stamp { key, at, operation, request } = Stamp::parse(is.stamp.as_deref()?)?;
     let (action, record, record_id) = match (&is.removed, &is.record) {
         (Some(removed), _) => {
@@ -164,25 +165,21 @@ pub fn entry(is_new: bool, is: &StampedItem) -> Option<AuditEntry> {
     let mut random = [0; 10];
     random.copy_from_slice(&sha256(same)[..10]);
     let id = AuditId(uuid_v7(at, random));
-    let (record, record_id, request_id) = (record.to_owned(), RecordId(record_id), request);
-    Some(AuditEntry { id, at, key_id: key, operation, action, record, record_id, request_id })
+    let (record_type, record_id, request_id) = (record.to_owned(), RecordId(record_id), request);
+    Some(Audit { id, at, key_id: key, operation, action, record_type, record_id, request_id })
 }
 
 /// Stores entries for `days`. Entries that are stored already stay as they are.
 ///
 /// # Errors
 /// [`TableError`]: some may have been stored.
-pub async fn store(
-    table: &Table,
-    entries: impl Iterator<Item = AuditEntry> + Send,
-    days: u32,
-) -> Result<(), TableError> {
+pub async fn store(table: &Table, entries: impl Iterator<Item = Audit> + Send, days: u32) -> Result<(), TableError> {
     if days == 0 {
         return Ok(());
     }
     // A batch of the stream may contain a change twice, but a batch write must not contain a key twice.
-    let entries: BTreeMap<AuditId, AuditEntry> = entries.map(|entry| (entry.id, entry)).collect();
-    let item = |entry: &AuditEntry| {
+    let entries: BTreeMap<AuditId, Audit> = entries.map(|entry| (entry.id, entry)).collect();
+    let item = |entry: &Audit| {
         let mut item = table.item(entry.id, entry)?;
         let until = entry.at.plus_seconds(i64::from(days) * DAY);
         item.insert(TTL.to_owned(), number(until.unix_seconds()));
@@ -207,7 +204,7 @@ pub async fn list(table: &Table, query: &AuditQuery, days: u32, now: Timestamp) 
     // Each partition may have all entries of the page, and one more shows that there is another page.
     let read = async |number| {
         let partition = shard(&table.tenant, number).pk;
-        table.store.last_records::<AuditEntry>(&partition, (&from, &last), most + 1).await
+        table.store.last_records::<Audit>(&partition, (&from, &last), most + 1).await
     };
     let mut items = try_join_all((0..SHARDS).map(read)).await?.concat();
     items.sort_unstable_by_key(|entry| std::cmp::Reverse(entry.id));
