@@ -62,7 +62,22 @@ async fn tag(stack: &Stack, name: &str) -> String {
 }
 
 /// The entries of operations that do more than their name says, or whose name does not say it.
-const OTHERS: &[(&str, &[&str])] = &[];
+const OTHERS: &[(&str, &[&str])] = &[
+    ("run-campaign", &["created Campaign"]),
+    ("message-contacts", &["created Campaign"]),
+    ("call-contacts", &["created Campaign"]),
+    ("send-message", &["created Contact", "created Conversation", "created Delivery"]),
+    ("start-call", &["created Contact", "created Conversation", "created Delivery"]),
+    ("open-conversation", &["created Conversation"]),
+    ("upsert-contact", &["created Contact"]),
+    ("import-contacts", &["created Contact", "updated Contact"]),
+    ("send-test-event", &["created Delivery"]),
+    ("add-datasource-text-blob", &["created DatasourceFile"]),
+    ("link-assistant-datasource", &["created DatasourceLink"]),
+    ("delete-linked-assistant-datasource", &["deleted DatasourceLink"]),
+    ("link-assistant-intent", &["created IntentLink"]),
+    ("unlink-assistant-intent", &["deleted IntentLink"]),
+];
 
 /// The entries that a valid call of `route` leaves.
 fn wanted(route: &Route) -> BTreeSet<String> {
