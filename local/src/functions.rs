@@ -1,7 +1,7 @@
 //! Every function, as its binary runs it. `cargo generate` writes this file.
 
 // The packages, and not the prelude's modules of the same names.
-use ::{campaign, contact, conversation, delivery, operator};
+use ::{audit, campaign, contact, conversation, delivery, operator};
 use shared::mcp::Server;
 use shared::prelude::*;
 use shared::request::pipeline::{Description, Handler};
@@ -123,6 +123,7 @@ pub const OPERATIONS: &[Described] = &[
     Described::of::<key::UpdateKey>(&routes::UPDATE_KEY),
     Described::of::<key::RevokeKey>(&routes::REVOKE_KEY),
     Described::of::<key::RotateKey>(&routes::ROTATE_KEY),
+    Described::of::<audit::ListAudit>(&routes::LIST_AUDIT),
 ];
 
 /// What the servers of others call.

@@ -87,6 +87,8 @@ pub struct Settings {
     pub quotas: Quotas,
     /// The limits of a key without limits of its own.
     pub key_limits: Limits,
+    /// For how many days an entry of the audit list is kept; 0 if there is no list.
+    pub audit_days: u32,
     /// The web origin whose pages may read the answers.
     pub cors_allow_origin: Option<String>,
     /// The addresses to which events may be sent.
@@ -130,6 +132,7 @@ impl Settings {
             // Higher than this machine can reach. A clock that stands still refills no token, and tests send many
             // requests.
             key_limits: Limits::new(10_000, 1_000_000),
+            audit_days: 400,
             cors_allow_origin: None,
             // A user of the local stack has a receiver on this machine. Only the local stack may send events there.
             network: Network::new(Reach::Loopback, Arc::new(SystemLookup), Duration::from_secs(15)),
@@ -172,6 +175,7 @@ impl Settings {
             sends_per_second: self.sends_per_second,
             quotas: self.quotas,
             key_limits: self.key_limits,
+            audit_days: self.audit_days,
             cors_allow_origin: self.cors_allow_origin.clone(),
             api_base_url: Some(urls.gateway.clone()),
             ssl_cert_file: None,

@@ -711,6 +711,16 @@ pub const EXERCISES: &[Exercise] = &[
     },
     Exercise { body: |_| r#"{"overlap_seconds":3600}"#.into(), ..Exercise::of(&routes::ROTATE_KEY) },
     Exercise {
+        recorded: || {
+            let path = routes::LIST_AUDIT.path;
+            vec![
+                ("full-key", call("GET", path, ACME_FULL)),
+                ("invalid", call("GET", &format!("{path}?after=x&size=0&date_from=x"), ACME)),
+            ]
+        },
+        ..Exercise::of(&routes::LIST_AUDIT)
+    },
+    Exercise {
         body: |organisation| checkout(organisation, 1).to_string(),
         demo: |organisation, _| id(organisation, kind::AGENCY, 0),
         recorded: || {

@@ -8,6 +8,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 mod addresses;
 mod alarms;
+mod audit;
 mod campaigns;
 mod canary;
 mod cascades;

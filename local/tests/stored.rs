@@ -46,6 +46,7 @@ fn records() -> Vec<(&'static str, &'static str, Reads)> {
         ("Agency", "", reads::<Agency>),
         ("ApiKeyRecord", "KEY#", reads::<ApiKeyRecord>),
         ("Assistant", "", reads::<Assistant>),
+        ("Audit", "#AUDIT#", reads::<Audit>),
         ("BillingPlan", "", reads::<BillingPlan>),
         ("Campaign", "", reads::<Campaign>),
         ("CampaignContact", "#CAMPAIGN_CONTACT#", reads::<CampaignContact>),
@@ -100,6 +101,17 @@ async fn full_table() -> Vec<BTreeMap<String, AttributeValue>> {
     let (table, now) = (acme(&stack), stack.gateway.service.clock.now());
     let failed = Observed { failures: 3, failing_since: Some(now), ..Observed::default() };
     delivery::health::keep(&table, &EndpointHealth::healthy(webhook.into()), &failed, now, now).await.unwrap();
+    let entry = Audit {
+        id: AuditId(Uuid::from_u128(1)),
+        at: now,
+        key_id: ApiKeyId(Uuid::from_u128(2)),
+        operation: routes::CREATE_TAG.name.to_owned(),
+        action: AuditAction::Created,
+        record_type: "Tag".to_owned(),
+        record_id: RecordId(Uuid::from_u128(3)),
+        request_id: "a request".to_owned(),
+    };
+    audit::store(&table, [entry].into_iter(), 400).await.unwrap();
     let limited = (id('a', kind::WIDGET, 0).parse::<Uuid>().unwrap().into(), Limited::Send);
     rate_limit::reserve(&table, limited, 1, 10, now, now).await.unwrap();
     let agency: Agency = table.get(id('a', kind::AGENCY, 1).parse::<Uuid>().unwrap().into()).await.unwrap();

@@ -11,6 +11,7 @@ use local::{Settings, Stack};
 use regex_automata::meta::Regex;
 use serde_json::{Value, json};
 use shared::records::widget::WidgetType;
+use shared::routes;
 use shared::values::id::SPREAD;
 
 use crate::exercises::EXERCISES;
@@ -76,7 +77,8 @@ impl Seen {
 /// All operations, and what follows from them.
 async fn operations(seen: &mut Seen) {
     let faults = Faults::default();
-    let stack = Stack::start(Settings { faults: faults.clone(), ..few_streaming() }).await.unwrap();
+    let settings = Settings { faults: faults.clone(), audit_days: 400, ..few_streaming() };
+    let stack = Stack::start(settings).await.unwrap();
     seen.begun(&stack);
     faults.note_calls();
     stack.gateway.service.store.warm_up().await.unwrap();
@@ -100,6 +102,7 @@ async fn operations(seen: &mut Seen) {
     limited_key(&stack).await;
     cascade(&stack).await;
     long_list(&stack).await;
+    get(&stack, routes::LIST_AUDIT.path).await;
     seen.ended(&stack, &faults);
 }
 

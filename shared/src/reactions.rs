@@ -21,6 +21,7 @@ use crate::payments::receive;
 use crate::payments::retired_webhook;
 use crate::records::agency::{Agency, BillingPlan};
 use crate::records::assistant::Assistant;
+use crate::records::audit::{self, StampedItem};
 use crate::records::campaign;
 use crate::records::campaign::Campaign;
 use crate::records::contact::Contact;
@@ -85,6 +86,7 @@ pub const ALL: &[Reaction] = &[
     Reaction::of::<RemoveObject>(),
     Reaction::of::<RetirePaymentWebhook>(),
     Reaction::of::<ForgetPaymentCustomer>(),
+    Reaction::of::<NoteChange>(),
 ];
 
 /// After a record by which lists can be filtered was created, changed or removed, updates the row sets of its list.
@@ -310,6 +312,21 @@ impl React for CompleteDeliveredCampaign {
     }
 }
 
+/// After a request with a key has changed a record, adds the change to the audit list.
+struct NoteChange;
+
+impl React for NoteChange {
+    const NAME: &'static str = "note-change";
+    const WHEN: When = When::Stamped;
+    const RECORD: &'static str = "";
+    type Record = StampedItem;
+
+    async fn react(cx: &Reacting<'_>, items: &[RowChange<StampedItem>]) -> Result<()> {
+        let made = items.iter().filter_map(|item| audit::entry(item.was.is_none(), item.is.as_ref()?));
+        Ok(audit::store(&cx.table, made, cx.audit_days).await?)
+    }
+}
+
 async fn complete(cx: &Reacting<'_>, campaigns: BTreeSet<CampaignId>) -> Result<()> {
     for campaign in campaigns {
         campaign::complete(&cx.table, campaign, cx.now).await?;
@@ -342,6 +359,8 @@ struct Reacting<'a> {
     bucket: &'a Bucket,
     /// The time.
     now: Timestamp,
+    /// For how many days an entry of the audit list is kept.
+    audit_days: u32,
 }
 
 /// A record before and after a change.
@@ -367,6 +386,8 @@ pub enum When {
     Removed,
     /// DynamoDB has removed it, because its TTL had passed.
     Expired,
+    /// A request with a key has made, changed or removed any record.
+    Stamped,
     /// A field of it has changed its value.
     Became {
         /// The field.
@@ -421,13 +442,14 @@ impl Reaction {
 
     /// Whether this reaction handles `change`.
     fn is_for(&self, change: &Change) -> bool {
-        change.record_name() == Some(self.record)
+        (change.record_name() == Some(self.record) || self.when == When::Stamped)
             && match self.when {
                 When::Changed => true,
                 When::Made => change.is_creation(),
                 When::Written => !change.is_removal(),
                 When::Removed => change.is_removal(),
                 When::Expired => change.is_expiry(),
+                When::Stamped => change.is_stamped(),
                 When::Became { field, from, to } => {
                     change.text_before(field) == Some(from) && change.text(field) == Some(to)
                 }
@@ -442,7 +464,8 @@ impl Reaction {
     /// that one failing record does not stop the others.
     async fn react_to(&self, cx: &EventContext<'_>, tenant: Tenant, changes: &[(usize, &Change)]) -> Handled {
         let service = cx.service;
-        let cx = &Reacting { table: cx.table(tenant), bucket: &service.bucket, now: service.clock.now() };
+        let (now, audit_days) = (service.clock.now(), service.config.audit_days);
+        let cx = &Reacting { table: cx.table(tenant), bucket: &service.bucket, now, audit_days };
         let all: Vec<&Change> = changes.iter().map(|(_, change)| *change).collect();
         let Err(cause) = (self.react)(cx, &all).await else { return Ok(()) };
         let first = changes.first().map_or(0, |(at, _)| *at);

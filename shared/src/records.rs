@@ -4,6 +4,7 @@
 
 pub mod agency;
 pub mod assistant;
+pub mod audit;
 pub mod campaign;
 pub mod contact;
 pub mod contact_point;
@@ -22,6 +23,7 @@ pub mod widget;
 pub mod prelude {
     pub use crate::records::agency::*;
     pub use crate::records::assistant::*;
+    pub use crate::records::audit::{self, Audit, AuditAction, AuditPage, AuditQuery};
     pub use crate::records::campaign::{
         self, AddedContacts, Campaign, CampaignChanges, CampaignCommand, CampaignContact, CampaignRun, MoreContacts,
         NewCampaign, NewScheduledCampaign, RunMarker,

@@ -12,7 +12,7 @@
 //! - `tokens` takes tokens from a bucket that many processes share.
 //! - [`transaction`] makes several writes, all or none. [`error`] has the reasons why a write or a call failed.
 //! - [`expression`] has the changes and the condition of a write. [`item`] converts records to items.
-//!   [`change`] is a change of an item, as the stream reports it.
+//!   [`change`] is a change of an item, as the stream reports it, [`stamp`] says which request made it.
 //! - [`store`] and `query` make the calls themselves, `retry` decides which failures are retried, [`meter`] counts
 //!   the cost of calls, [`wire`] reads pages without the SDK, `recent` is the memory of a process.
 
@@ -43,6 +43,7 @@ mod room;
 pub mod rows;
 pub mod sends;
 pub mod single;
+pub mod stamp;
 pub mod store;
 pub mod stored;
 pub(crate) mod tokens;

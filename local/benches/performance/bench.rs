@@ -194,6 +194,7 @@ fn environment(stack: &Stack) -> Vec<(String, String)> {
         // Higher than any measured load: no request is refused, and none takes a lease.
         ("KEY_REQUESTS_PER_SECOND", "10000"),
         ("KEY_BURST", "1000000"),
+        ("AUDIT_DAYS", "400"),
         // A process under callgrind is fifty times slower: this must not cause a second attempt.
         ("TABLE_ATTEMPT_SECONDS", "60"),
         ("AWS_ENDPOINT_URL_DYNAMODB", &stack.dynamodb_url),

@@ -121,12 +121,14 @@ pub const PATIENT: Duration = Duration::from_secs(20);
 /// template.
 const LANES: usize = 2;
 
-/// Settings with a fixed clock, counted ids and an empty table, without a stream.
+/// Settings with a fixed clock, counted ids and an empty table, without a stream. They have no audit list, because many
+/// tests compare whole tables. `audit.rs` has the tests of the list.
 pub fn empty() -> Settings {
     let clock = Clock::at(Timestamp::from_unix_millis(NOW));
     let (look, permit) = (Some(documented as Look), Some(permit as Permit));
     let settings = Settings { look, permit, ..Settings::of(&root()) };
-    Settings { clock, ids: Ids::counted(), demo: None, stream: false, lanes: Some(LANES), attempt: PATIENT, ..settings }
+    let settings = Settings { lanes: Some(LANES), attempt: PATIENT, audit_days: 0, ..settings };
+    Settings { clock, ids: Ids::counted(), demo: None, stream: false, ..settings }
 }
 
 pub async fn stack() -> Stack {

@@ -85,6 +85,13 @@ pub const FORMS: &[Form] = &[
         "request/api_key/storage.rs",
     ),
     form(
+        "ORG#<org>#AUDIT#<shard>",
+        "<entry>",
+        "what a key has done to a record; expires",
+        "the entries of `AuditDays` days, in {records/audit.rs:SHARDS} partitions",
+        "records/audit.rs",
+    ),
+    form(
         "ORG#<org>#CAMPAIGN_CONTACT#<run>#<part>",
         "<contact>",
         "a contact of a campaign",

@@ -65,6 +65,7 @@ pub fn environment(stack: &Stack) -> Vec<(&'static str, String)> {
         ("QUOTAS", "webhooks=100"),
         ("KEY_REQUESTS_PER_SECOND", "1000"),
         ("KEY_BURST", "10000"),
+        ("AUDIT_DAYS", "400"),
         // The machine may be busy.
         ("TABLE_ATTEMPT_SECONDS", "60"),
         ("AWS_ENDPOINT_URL_DYNAMODB", &stack.dynamodb_url),

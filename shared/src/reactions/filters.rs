@@ -6,19 +6,24 @@ use serde_json::{Value, json};
 
 use crate::reactions::{ALL, When};
 use crate::table::change::DYNAMODB;
+use crate::table::stamp::STAMP;
 
-/// The filters of the stream: they pass exactly the changes that have a reaction. Reactions to the same kind of change
-/// share a filter, since an event source may have at most five.
+/// The filters of the stream: they pass the changes that have a reaction, and few others. An event source may have at most
+/// five filters, so reactions to the same kind of change share one, and records that matter when they are made share one
+/// with records that also matter when they change.
 pub fn filters() -> Vec<Value> {
     let of = |kinds: &[When]| {
         let records = ALL.iter().filter(|reaction| kinds.contains(&reaction.when)).map(|reaction| reaction.record);
         records.collect::<BTreeSet<_>>()
     };
-    let (removed, changed) = (of(&[When::Removed, When::Changed]), of(&[When::Changed, When::Written]));
-    let made: BTreeSet<_> = of(&[When::Made]).difference(&changed).copied().collect();
+    let (removed, changed) = (of(&[When::Removed, When::Changed]), of(&[When::Changed, When::Written, When::Made]));
     let became =
         ALL.iter().filter(|reaction| !changed.contains(reaction.record)).filter_map(|reaction| match reaction.when {
             When::Changed | When::Made | When::Written | When::Removed | When::Expired => None,
+            When::Stamped => Some(json!({
+                "eventName": ["INSERT", "MODIFY"],
+                "dynamodb": {"NewImage": {STAMP: {"S": [{"exists": true}]}}},
+            })),
             When::Became { field, from, to } => Some(json!({
                 "eventName": ["MODIFY"],
                 "dynamodb": {
@@ -33,13 +38,12 @@ pub fn filters() -> Vec<Value> {
                 },
             })),
         });
-    let of_new = |events: &[&str], records: &BTreeSet<_>| json!({"eventName": events, "dynamodb": {"NewImage": {"record": {"S": records}}}});
+    let written = json!({"eventName": ["INSERT", "MODIFY"], "dynamodb": {"NewImage": {"record": {"S": changed}}}});
     let removals = json!({"eventName": ["REMOVE"], "dynamodb": {"OldImage": {"record": {"S": removed}}}});
     let expiries = json!({
         "eventName": ["REMOVE"],
         "userIdentity": {"principalId": [DYNAMODB]},
         "dynamodb": {"OldImage": {"record": {"S": of(&[When::Expired])}}},
     });
-    let written = [of_new(&["INSERT", "MODIFY"], &changed), of_new(&["INSERT"], &made)];
-    [removals, expiries].into_iter().chain(written).chain(became).collect()
+    [removals, expiries, written].into_iter().chain(became).collect()
 }

@@ -28,6 +28,8 @@ pub struct Config {
     pub quotas: Quotas,
     /// `KEY_REQUESTS_PER_SECOND`, `KEY_BURST`: the limits of a key without limits of its own.
     pub key_limits: Limits,
+    /// `AUDIT_DAYS`: for how many days an entry of the audit list is kept; 0 if there is no list.
+    pub audit_days: u32,
     /// `CORS_ALLOW_ORIGIN`: the web origin whose pages may read the answers. If it is not set, no page may.
     pub cors_allow_origin: Option<String>,
     /// `API_BASE_URL`: the address of the API, without a trailing slash and without `/api/v1`. If it is not set, the
@@ -100,6 +102,7 @@ impl Config {
             sends_per_second: number("SENDS_PER_SECOND")?,
             quotas: required("QUOTAS")?.parse().map_err(|_| Unset("QUOTAS"))?,
             key_limits: Limits::new(number("KEY_REQUESTS_PER_SECOND")?, number("KEY_BURST")?),
+            audit_days: number("AUDIT_DAYS")?,
             cors_allow_origin: variable("CORS_ALLOW_ORIGIN"),
             api_base_url: variable("API_BASE_URL"),
             ssl_cert_file: variable("SSL_CERT_FILE").map(PathBuf::from),

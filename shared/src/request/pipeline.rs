@@ -20,6 +20,7 @@ use crate::request::response::{Reply, Response, Success, envelope_schema};
 use crate::request::route::Route;
 use crate::request::signed::{Receive, SignedOperation, receive};
 use crate::table::meter::{Cost, Meter};
+use crate::table::stamp::Stamp;
 use crate::table::store::Store;
 use crate::table::{Table, page};
 
@@ -182,6 +183,15 @@ impl Handler {
         }
     }
 
+    /// The `table` that stamps what the request writes, if there is an audit list.
+    fn stamped(&self, table: Table, service: &Service, request: &HttpRequest, caller: &Caller) -> Table {
+        if service.config.audit_days == 0 || !self.route.writes() {
+            return table;
+        }
+        let (key, at) = (caller.key, service.clock.now());
+        table.stamped(&Stamp { key, at, operation: self.route.name.to_owned(), request: request.request_id.clone() })
+    }
+
     async fn attempt(
         &self,
         service: &Service,
@@ -231,7 +241,7 @@ impl Handler {
             body: request.body.as_deref(),
         };
         let work = prepare(&sources)?;
-        let table = Table::new(store, caller.tenant);
+        let table = self.stamped(Table::new(store, caller.tenant), service, request, &caller);
         let cx = Context::new(caller.tenant, table, base_url(service, request), service);
         let cx = cx.called_by(caller, self.route, request);
         let success = self.route.success;

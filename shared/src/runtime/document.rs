@@ -149,6 +149,7 @@ mod tests {
             sends_per_second: 1,
             quotas: Quotas::default(),
             key_limits: Limits::new(1, 1),
+            audit_days: 0,
             cors_allow_origin: None,
             table_attempt: TABLE_ATTEMPT,
             api_base_url: None,

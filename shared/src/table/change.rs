@@ -6,6 +6,7 @@ use serde_dynamo::{AttributeValue, Item};
 
 use crate::table::error::TableError;
 use crate::table::keys::{Key, PK, RECORD, SK};
+use crate::table::stamp::{REMOVED, STAMP};
 use crate::values::time::Timestamp;
 
 /// A change of an item.
@@ -93,6 +94,12 @@ impl Change {
     /// The name of the record in the item, before or after the change. Only rows of lists have it.
     pub fn record_name(&self) -> Option<&str> {
         self.text(RECORD).or_else(|| self.text_before(RECORD))
+    }
+
+    /// Whether a request with a key made the change. A later change without one leaves an old stamp as it is.
+    pub fn is_stamped(&self) -> bool {
+        let differs = |name| self.text(name) != self.text_before(name);
+        self.text(STAMP).is_some() && (differs(STAMP) || differs(REMOVED))
     }
 
     /// The text of an attribute after the change.

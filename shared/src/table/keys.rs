@@ -13,6 +13,7 @@
 //! ```text
 //! KEY#<hash>                                 KEY                      an API key, found by its hash
 //! ORG#<org>#API_KEYS                         <key>                    the same API key, in the listing of its organisation
+//! ORG#<org>#AUDIT#<shard>                    <entry>                  what a key has done to a record; expires
 //! ORG#<org>#CAMPAIGN_CONTACT#<run>#<part>    <contact>                a contact of a campaign
 //! ORG#<org>#CAMPAIGN_POINTERS#<run>#<shard>  <contact>                pointer from a contact to its place in a campaign
 //! ORG#<org>#CAMPAIGN_RUN#<run>               CAMPAIGN                 pointer from a run to its campaign

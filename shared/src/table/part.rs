@@ -1,6 +1,7 @@
 //! One organisation's part of the table.
 
 use std::collections::{BTreeSet, HashSet};
+use std::sync::Arc;
 
 use uuid::Uuid;
 
@@ -16,12 +17,14 @@ use crate::values::tenant::Tenant;
 pub struct Table {
     pub(crate) store: Store,
     pub(crate) tenant: Tenant,
+    /// The stamp of the rows that it writes, for a request with a key.
+    pub(super) stamp: Option<Arc<str>>,
 }
 
 impl Table {
     /// `tenant`'s part of the table.
     pub const fn new(store: Store, tenant: Tenant) -> Self {
-        Self { store, tenant }
+        Self { store, tenant, stamp: None }
     }
 
     /// The record `id`.
@@ -87,7 +90,10 @@ impl Table {
     pub(crate) fn item<R: Stored>(&self, id: R::Id, record: &R) -> Result<Item, TableError> {
         let mut item = to_item(&self.key::<R>(id), record)?;
         record.hide(&mut item)?;
-        item.extend(R::RECORD.map(|name| (RECORD.to_owned(), text(name))));
+        if let Some(name) = R::RECORD {
+            item.insert(RECORD.to_owned(), text(name));
+            self.stamp(&mut item);
+        }
         if let Some(due_pk) = record.due_partition(id) {
             hide(&mut item, "due_pk", &due_pk)?;
         }

@@ -106,10 +106,35 @@ impl Store {
         (from, to): (&str, Option<&str>),
         limit: Option<usize>,
     ) -> Result<Found<R>, TableError> {
+        self.records(pk, (from, to), limit, true).await
+    }
+
+    /// The last records in the items of a partition between two sort keys, both of them included, the last one first, at
+    /// most `limit`.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub(crate) async fn last_records<R: DeserializeOwned>(
+        &self,
+        pk: &str,
+        (from, to): (&str, &str),
+        limit: usize,
+    ) -> Result<Vec<R>, TableError> {
+        Ok(self.records(pk, (from, Some(to)), Some(limit), false).await?.records)
+    }
+
+    async fn records<R: DeserializeOwned>(
+        &self,
+        pk: &str,
+        range: (&str, Option<&str>),
+        limit: Option<usize>,
+        forward: bool,
+    ) -> Result<Found<R>, TableError> {
         let mut found = Found { records: Vec::new(), read: 0 };
         let mut start = None;
         loop {
-            let call = self.between(pk, (from, to), start.take(), limit.map(|limit| limit - found.read));
+            let call = self.between(pk, range, start.take(), limit.map(|limit| limit - found.read));
+            let call = call.set_scan_index_forward((!forward).then_some(false));
             let (under_way, body) = self.body(call).await;
             let answer = body.and_then(|body| QueryOutput::<R>::read(&body));
             let consumed = answer.as_ref().ok().and_then(|answer| answer.consumed_capacity.as_ref());

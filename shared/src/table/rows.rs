@@ -267,7 +267,7 @@ impl Table {
             transaction.write_all(row.pointers(&self.tenant).into_iter().map(Write::delete));
             transaction.update_unique_values(id, Some(&row), None);
             transaction.count(Some(&row), None, false);
-            transaction.holes(&R::list_of(id), [ordinal(uuid)]);
+            transaction.hole_of::<R>(id);
             match transaction.commit_noting(&lost).await {
                 Ok(()) => return Ok(row),
                 Err(Cancelled::Condition((), existing)) => {
@@ -338,16 +338,29 @@ impl<M> Transaction<'_, M> {
 
     /// Turns `ordinals`, whose rows the transaction removes, into holes of `list`.
     pub(crate) fn holes(&mut self, list: &str, ordinals: impl IntoIterator<Item = u64>) {
-        self.add_holes(list, ordinals, false);
+        self.add_holes(list, ordinals, false, |holes| holes);
+    }
+
+    /// Turns the ordinal of the row `id`, which the transaction removes for a request, into a hole.
+    fn hole_of<R: Listed>(&mut self, id: R::Id) {
+        let (table, uuid) = (self.table(), R::proof(id).unwrap_or_default());
+        let note = |holes| table.noting_removal(holes, R::NAME, uuid);
+        self.add_holes(&R::list_of(id), [ordinal(uuid)], false, note);
     }
 
     /// Turns `ordinals`, which have no row, into holes of `list`, on condition that none of them is a hole. A condition
     /// has room for a hundred.
     pub(super) fn new_holes(&mut self, list: &str, ordinals: impl IntoIterator<Item = u64>) {
-        self.add_holes(list, ordinals, true);
+        self.add_holes(list, ordinals, true, |holes| holes);
     }
 
-    fn add_holes(&mut self, list: &str, ordinals: impl IntoIterator<Item = u64>, must_be_new: bool) {
+    fn add_holes(
+        &mut self,
+        list: &str,
+        ordinals: impl IntoIterator<Item = u64>,
+        must_be_new: bool,
+        note: impl Fn(UpdateExpression) -> UpdateExpression,
+    ) {
         let mut blocks: BTreeMap<u64, BTreeSet<u64>> = BTreeMap::new();
         for ordinal in ordinals {
             blocks.entry(ordinal / BLOCK).or_default().insert(ordinal % BLOCK);
@@ -356,8 +369,8 @@ impl<M> Transaction<'_, M> {
         for (block, holes) in blocks {
             sections.entry(block / SECTION).or_default().push((block % SECTION, holes.len()));
             let all = AttributeValue::Ns(holes.iter().map(ToString::to_string).collect());
-            let adding =
-                Write::update(list_block(self.tenant(), list, block), UpdateExpression::new().add("holes", all));
+            let adding = note(UpdateExpression::new().add("holes", all));
+            let adding = Write::update(list_block(self.tenant(), list, block), adding);
             self.write(if must_be_new { adding.when(are_new(&holes)) } else { adding });
         }
         for (section, counts) in sections {

@@ -150,7 +150,7 @@ impl<'a, M> Transaction<'a, M> {
     }
 
     /// The table.
-    pub(super) const fn table(&self) -> &'a Table {
+    pub(crate) const fn table(&self) -> &'a Table {
         self.table
     }
 

@@ -105,6 +105,8 @@ ids! {
     AssistantId "assistant_id";
     /// An agency.
     AgencyId "agency_id";
+    /// An entry of the audit list.
+    AuditId "audit_id";
     /// A billing plan of an agency.
     BillingPlanId "billing_plan_id";
     /// A campaign.
@@ -137,6 +139,8 @@ ids! {
     LinkId "link_tag_entity_id";
     /// A message of a conversation.
     MessageId "message_id";
+    /// A record of any kind.
+    RecordId "record_id";
     /// A role of a user.
     RoleId "role_id";
     /// A tag.

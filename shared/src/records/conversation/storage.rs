@@ -143,7 +143,7 @@ impl<M> Transaction<'_, M> {
             .set("updated_at", text(message.created_at))
             .add("version", number(1));
         let key = Conversation::key(self.tenant(), *id);
-        self.write(Write::update(key, counting).when(version.unchanged(id.0)));
+        self.write(Write::update(key, self.table().stamping(counting)).when(version.unchanged(id.0)));
         self.write(Write::put(message_item(self.tenant(), message, text_of)?));
         Ok(())
     }
