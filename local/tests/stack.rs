@@ -49,6 +49,7 @@ mod redrive;
 mod replay;
 mod reservations;
 mod rooms;
+mod sealing;
 mod states;
 mod storage;
 mod stored;
@@ -81,6 +82,7 @@ mod support {
     pub mod permits;
     pub mod process;
     pub mod records;
+    pub mod sealed;
     pub mod sender;
     pub mod sending;
     pub mod sweep;

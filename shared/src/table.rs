@@ -9,6 +9,7 @@
 //!   record.
 //! - `tokens` takes tokens from a bucket that many processes share.
 //! - [`transaction`] makes several writes, all or none. [`error`] has the reasons why a write or a call failed.
+//! - `secrets` seals the secrets of records before they are written, and opens them.
 //! - [`expression`] has the changes and the condition of a write. [`item`] converts records to items.
 //!   [`change`] is a change of an item, as the stream reports it.
 //! - [`store`] and `query` make the calls themselves, `retry` decides which failures are retried, [`meter`] counts
@@ -37,6 +38,7 @@ mod recent;
 pub mod reservation;
 pub mod retry;
 pub mod rows;
+mod secrets;
 pub mod single;
 pub mod store;
 pub mod stored;
