@@ -172,7 +172,10 @@ fn allowed(permission: &Permission) -> Result<Vec<String>, Trouble> {
             Some(index) if index.chars().all(char::is_alphanumeric) => Ok(all(&format!(" index/{index}"))),
             Some(_) => Err(not_understood()),
             None if ["${Table.Arn}/stream/*", "Table.StreamArn"].contains(&name) => Ok(Vec::new()),
-            None if ["Table", "FilesBucket", FAILED_RECORDS_BUCKET, "SecretsKey"].iter().any(|of| name.contains(of)) => {
+            None if ["Table", "FilesBucket", FAILED_RECORDS_BUCKET, "SecretsKey"]
+                .iter()
+                .any(|of| name.contains(of)) =>
+            {
                 Err(not_understood())
             }
             None => Ok(Vec::new()),

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures_util::future::{join_all, try_join_all};
+use local::database::{Data, TABLE_NAME};
 use local::http::Call;
+use local::receiver::Behaviour;
 use local::{Settings, Stack};
 use serde_json::{Value, json};
 use shared::records::delivery::DeliveryState;
@@ -12,9 +14,11 @@ use shared::routes;
 use shared::sealing::SealingError;
 use shared::values::id::OrgId;
 use shared::values::secret::{SealedSecret, StoredSecret};
+use uuid::Uuid;
 
 use crate::support::fixture::{
-    ACME, GLOBEX, as_stored, data, demo_payment_secret, get, id, json, kind, post, stack, streaming, tenant, valid_call,
+    ACME, GLOBEX, as_stored, call, data, demo_payment_secret, empty, get, id, json, kind, path, post, root, scratch,
+    stack, streaming, tenant, valid_call,
 };
 use crate::support::sealed::{SEALED, bytes, unseal};
 use crate::support::sending::{Setup, id_of};
@@ -132,32 +136,17 @@ fn has_bytes(value: &AttributeValue) -> bool {
     !bytes(&mut value.clone()).is_empty()
 }
 
-/// A checkout that is refused changes the agency.
-#[tokio::test]
-async fn an_old_agency_is_sealed_when_it_refuses_a_checkout() {
-    let stack = stack().await;
-    unseal(&stack).await;
-    let agency: shared::records::agency::Agency =
-        crate::support::fixture::acme(&stack).get(id('a', kind::AGENCY, 1).parse::<uuid::Uuid>().unwrap().into()).await.unwrap();
-    let refuse = |agency: &mut shared::records::agency::Agency| agency.failed_setups = Some(1);
-    stack.gateway.service.store.clone();
-    crate::support::fixture::acme(&stack).change(agency.id, uuid::Uuid::max(), refuse).await.unwrap();
-    assert_eq!(sealed(&stack, "Agency", "payment_webhook").len(), 1);
-}
-
 /// The removed agency is old, so its key is sealed when it is kept for the removal of its webhook.
 #[tokio::test]
 async fn an_old_key_is_sealed_when_its_agency_is_removed() {
     for is_old in [false, true] {
         let stack = Stack::start(streaming()).await.unwrap();
-        if is_old {
-            unseal(&stack).await;
-        }
         data(&stack.answer(&valid_call(&routes::SETUP_PAYMENT_WEBHOOK, 'a', ACME)).await);
         if is_old {
             unseal(&stack).await;
         }
-        data(&stack.answer(&Call { method: "DELETE".into(), ..valid_call(&routes::DELETE_AGENCY, 'a', ACME) }).await);
+        let agency = path(&routes::DELETE_AGENCY, |_| id('a', kind::AGENCY, 1));
+        data(&stack.answer(&call("DELETE", &agency, ACME)).await);
         let (calls, ()) = calls_of(&stack, async { stack.stream.drain_for("record-changed").await.unwrap() }).await;
         // A sealed key is kept as it is.
         assert_eq!(calls.len(), usize::from(is_old), "{calls:?}");
@@ -238,7 +227,7 @@ async fn many_who_open_with_one_data_key_share_one_call() {
 #[tokio::test]
 async fn a_secret_does_not_open_in_another_organisation_or_place() {
     let stack = stack().await;
-    let globex = OrgId(uuid::Uuid::from_u128(0x0190_0000_0000_7000_8000_b000_0000_0001));
+    let globex = OrgId(Uuid::from_u128(0x0190_0000_0000_7000_8000_b000_0000_0001));
     for (org, place) in [(globex, "Webhook.secrets"), (tenant().org(), "Widget.secrets")] {
         let sealed = sealed(&stack, "Webhook", "secrets").remove(0);
         let error = stack.kms.secrets().open(org, place, &sealed).await.unwrap_err();
@@ -260,7 +249,7 @@ async fn a_secret_does_not_open_in_another_organisation_or_place() {
 }
 
 async fn put(stack: &Stack, item: Stored) {
-    let put = stack.client.put_item().table_name(local::database::TABLE_NAME);
+    let put = stack.client.put_item().table_name(TABLE_NAME);
     put.set_item(Some(item.into_iter().collect())).send().await.unwrap();
 }
 
@@ -290,11 +279,10 @@ async fn without_kms_a_request_is_answered_503_and_writes_nothing() {
 
 #[tokio::test]
 async fn without_kms_deliveries_wait_and_those_of_others_arrive() {
-    let setup = Setup::start().await;
+    let setup = Setup::with(|settings| Settings { processes: true, ..settings }).await;
     let (org, other) = (setup.org().await, setup.org().await);
     let (webhook, healthy) = (setup.webhook(&org, "/hook").await, setup.webhook(&other, "/healthy").await);
-    // A new process knows no data key.
-    setup.stack.gateway.service.store.forget_data_keys();
+    // Each function is a process of its own: the one that sends knows no data key yet.
     setup.stack.kms.fail("DisabledException", Some(org.id));
     for (org, webhook) in [(&org, &webhook), (&other, &healthy)] {
         setup.post(org, &format!("{WEBHOOKS}/{}/test", id_of(webhook)), Value::Null).await;
@@ -316,7 +304,7 @@ async fn an_old_webhook_signs_and_is_sealed_when_it_is_disabled() {
     let org = setup.org().await;
     let webhook = setup.webhook(&org, "/hook").await;
     unseal(&setup.stack).await;
-    setup.receiver.behave("/hook", local::receiver::Behaviour::Answer(410));
+    setup.receiver.behave("/hook", Behaviour::Answer(410));
     setup.post(&org, &format!("{WEBHOOKS}/{}/test", id_of(&webhook)), Value::Null).await;
     setup.settle().await;
     assert_eq!(setup.receiver.count("/hook"), 1);
@@ -327,14 +315,11 @@ async fn an_old_webhook_signs_and_is_sealed_when_it_is_disabled() {
 
 #[tokio::test]
 async fn a_restarted_stack_opens_what_an_earlier_one_has_sealed() {
-    let file = crate::support::fixture::scratch("sealed.db");
-    let data_in = |file: &std::path::Path| local::database::Data::File(file.to_owned());
-    for secret_is_known in [false, true] {
-        let settings = Settings { data: data_in(&file), ..streaming() };
-        let stack = Stack::start(Settings { demo: Settings::of(&crate::support::fixture::root()).demo, ..settings }).await.unwrap();
-        let answer = stack.answer(&valid_call(&routes::CHECK_PAYMENT_WEBHOOK, 'a', ACME)).await;
-        data(&answer);
-        assert_eq!(secret_is_known || !sealed(&stack, "Webhook", "secrets").is_empty(), true);
+    let file = scratch("sealed.db");
+    for _ in 0..2 {
+        let demo = Settings::of(&root()).demo;
+        let stack = Stack::start(Settings { data: Data::File(file.clone()), demo, ..empty() }).await.unwrap();
+        data(&stack.answer(&valid_call(&routes::CHECK_PAYMENT_WEBHOOK, 'a', ACME)).await);
         stack.stop().await;
     }
 }

@@ -10,8 +10,8 @@ use aws_sigv4::http_request::{
     UriPathNormalizationMode, sign,
 };
 use aws_sigv4::sign::v4;
-use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
 use aws_smithy_runtime_api::client::identity::Identity;
+use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
 
@@ -98,13 +98,16 @@ pub(crate) fn sign_headers(
     request: &mut HttpRequest,
 ) -> Result<(), String> {
     let body = request.body().bytes().ok_or("a body that is a stream")?;
-    let signable = SignableRequest::new(request.method(), request.uri(), request.headers().iter(), SignableBody::Bytes(body));
+    let signable =
+        SignableRequest::new(request.method(), request.uri(), request.headers().iter(), SignableBody::Bytes(body));
     let signable = signable.map_err(|error| chain(&error))?;
     let signed = signed((service, region), now, SigningSettings::default(), credentials, signable)?;
     let headers: Vec<_> = signed.headers().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
     // The message of the error could quote the header.
     let broken = |_| "a signature that is no header".to_owned();
-    headers.into_iter().try_for_each(|(name, value)| request.headers_mut().try_insert(name, value).map(drop).map_err(broken))
+    headers
+        .into_iter()
+        .try_for_each(|(name, value)| request.headers_mut().try_insert(name, value).map(drop).map_err(broken))
 }
 
 /// What signs `request`.

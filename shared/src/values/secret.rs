@@ -182,11 +182,10 @@ mod tests {
 
     #[test]
     fn a_sealed_secret_is_read_as_it_was_written() {
-        let sealed = SealedSecret {
-            data_key: vec![7; 184].into(),
-            shown: "whsec_…".to_owned(),
-            ciphertext: vec![9; 60].into(),
-        };
+        let sealed =
+            SealedSecret {
+                data_key: vec![7; 184].into(), shown: "whsec_…".to_owned(), ciphertext: vec![9; 60].into()
+            };
         let bytes = sealed.to_bytes().unwrap();
         assert_eq!(SealedSecret::of_bytes(&bytes), Some(sealed));
         for length in 0..bytes.len() - 60 {
