@@ -333,6 +333,25 @@ mod tests {
     use crate::bucket::BUCKET_NAME;
 
     #[test]
+    fn a_call_of_kms_needs_the_permission_for_its_context() {
+        let needed =
+            |context: Value| of_key("Decrypt", Some(json!({"EncryptionContext": context}).to_string().as_bytes()));
+        assert_eq!(needed(json!({"organisation": "1"})), "kms:Decrypt organisation");
+        assert_eq!(needed(json!({"other": "1"})), "kms:Decrypt other");
+        assert_eq!(needed(Value::Null), "kms:Decrypt");
+        let statement = |condition: Value| {
+            let resource = json!({"!GetAtt": "SecretsKey.Arn"}).to_string();
+            let actions = ["kms:Decrypt".to_owned()].into();
+            allowed(&Permission { actions, resource, condition: condition.to_string() })
+        };
+        let names = json!({"ForAllValues:StringEquals": {"kms:EncryptionContextKeys": ["organisation"]}});
+        assert_eq!(statement(names).unwrap(), ["kms:Decrypt organisation"]);
+        for other in [Value::Null, json!({"StringEquals": {"kms:EncryptionContextKeys": ["organisation"]}})] {
+            assert!(statement(other).is_err());
+        }
+    }
+
+    #[test]
     fn a_call_needs_the_permissions_that_iam_checks() {
         let key = |pk: &str| json!({"pk": {"S": pk}, "sk": {"S": "1"}});
         let put = |pk: &str| json!({"Item": {"pk": {"S": pk}, "count": {"N": "1"}, "tags": {"L": []}}});

@@ -360,7 +360,7 @@ fn a_role_allows_only_log_and_stream_beside_the_calls_of_its_function() {
             let name = resource["!GetAtt"].as_str().or(resource["!Sub"].as_str()).unwrap().to_owned();
             let of_table = name == "Table.Arn" || name.starts_with("${Table.Arn}/index/");
             let of_failed_records = name.contains(FAILED_RECORDS_BUCKET) && reads_failed_records;
-            let is_of_data = of_table || name.contains("FilesBucket") || of_failed_records;
+            let is_of_data = of_table || name == "SecretsKey.Arn" || name.contains("FilesBucket") || of_failed_records;
             (!is_of_data).then_some(name)
         });
         let mut wanted = vec!["LogGroup.Arn"];

@@ -52,21 +52,21 @@ pub struct Secrets {
 #[derive(Debug)]
 struct DataKeys {
     /// The one that seals for an organisation.
-    sealing: LruCache<OrgId, Remembered>,
+    sealing: LruCache<OrgId, KnownKey>,
     /// Those that open, by organisation and encrypted key.
-    opening: LruCache<(OrgId, Vec<u8>), Remembered>,
+    opening: LruCache<(OrgId, Vec<u8>), KnownKey>,
 }
 
 /// A data key that was asked for. All who need it at the same time share one call.
 #[derive(Clone)]
-struct Remembered {
+struct KnownKey {
     key: Shared<BoxFuture<'static, Result<DataKey, SealingError>>>,
     since: Instant,
 }
 
-impl std::fmt::Debug for Remembered {
+impl std::fmt::Debug for KnownKey {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str("Remembered(…)")
+        formatter.write_str("KnownKey(…)")
     }
 }
 
@@ -84,7 +84,7 @@ impl Default for DataKeys {
     }
 }
 
-impl Remembered {
+impl KnownKey {
     fn new(key: BoxFuture<'static, Result<DataKey, SealingError>>) -> Self {
         Self { key: key.shared(), since: Instant::now() }
     }
@@ -120,7 +120,7 @@ impl Secrets {
                 let new = kms.new_data_key(org).await?;
                 DataKey::new(org, new.encrypted, &new.plain)
             };
-            let begun = Remembered::new(begun.boxed());
+            let begun = KnownKey::new(begun.boxed());
             keys.sealing.put(org, begun.clone());
             begun
         });
@@ -161,7 +161,7 @@ impl Secrets {
                 let plain = kms.decrypted(org, &encrypted).await?;
                 DataKey::new(org, encrypted, &plain)
             };
-            let begun = Remembered::new(begun.boxed());
+            let begun = KnownKey::new(begun.boxed());
             keys.opening.put(id.clone(), begun.clone());
             begun
         });
