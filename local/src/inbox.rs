@@ -199,7 +199,10 @@ impl Inbox {
         let mut next = Some(1);
         while let Some(number) = next {
             let page = PageQuery::oldest_first(number, 100);
-            let (records, now) = (table.page::<R>((), &page).await?, self.clock.now());
+            let (mut records, now) = (table.page::<R>((), &page).await?, self.clock.now());
+            for record in &mut records.items {
+                table.open(record).await?;
+            }
             let secrets: Vec<SigningSecret> = records.items.iter().flat_map(&secrets).collect();
             let mut signing = SigningSecret::signing(&secrets, now).into_iter();
             if signing.any(|secret| verifies(secret.expose(), headers, body, now)) {

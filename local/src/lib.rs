@@ -3,9 +3,9 @@
 //!
 //! - [`stack`] starts and stops it.
 //! - [`template`] reads `template.yaml`, so that table and routes are the same as in a deployment.
-//! - [`port`] is a port with its guard against pages of other sites; everything below is served on one of four ports.
+//! - [`port`] is a port with its guard against pages of other sites; everything below is served on one of five ports.
 //! - [`database`] serves the embedded DynamoDB; the SDK in this process reaches it through [`embedded_dynamodb`],
-//!   which counts the units of partitions. [`bucket`] serves the embedded S3, [`gateway`] the API, of which [`http`]
+//!   which counts the units of partitions. [`bucket`] serves the embedded S3, [`kms`] the keys of secrets, [`gateway`] the API, of which [`http`]
 //!   has requests and answers, and [`payment_provider`] is a stand-in for the provider.
 //! - [`stream`] passes changes of the table to the functions on its stream, by the rules of Lambda in
 //!   [`event_source`] and [`event_filter`]; batches that they give up go to the [`destination`]. [`schedule`] invokes
@@ -39,6 +39,7 @@ pub mod http;
 pub mod in_progress;
 pub mod inbox;
 pub mod journal;
+pub mod kms;
 pub mod lambda;
 pub mod openapi;
 pub mod payment_provider;

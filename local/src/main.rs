@@ -28,6 +28,9 @@ struct Arguments {
     /// Port of S3, for any AWS client
     #[arg(long, default_value_t = 9000)]
     s3_port: u16,
+    /// Port of KMS, for any AWS client
+    #[arg(long, default_value_t = 9001)]
+    kms_port: u16,
     /// Port of the payment provider's stand-in
     #[arg(long, default_value_t = 3001)]
     payment_port: u16,
@@ -85,6 +88,7 @@ async fn run(arguments: Arguments) -> Result<(), Trouble> {
         gateway: SocketAddr::from((arguments.listen, arguments.port)),
         dynamodb: SocketAddr::from((arguments.listen, arguments.dynamodb_port)),
         s3: SocketAddr::from((arguments.listen, arguments.s3_port)),
+        kms: SocketAddr::from((arguments.listen, arguments.kms_port)),
         payment_provider: SocketAddr::from((arguments.listen, arguments.payment_port)),
         record: arguments.record,
         log: true,
@@ -122,6 +126,7 @@ fn introduce(stack: &Stack, demo: Option<&Demo>) {
     println!("DynamoDB  {} (table {}, any region and credentials)", stack.dynamodb_url, local::database::TABLE_NAME);
     let key = local::bucket::ACCESS_KEY;
     println!("S3        {} (bucket {}, key and secret: {key})", stack.s3_url, local::bucket::BUCKET_NAME);
+    println!("KMS       {} (key {})", stack.kms_url, local::kms::KEY);
     println!("Payments  {} (stand-in for the payment provider)", stack.payment_url);
     for organisation in demo.iter().flat_map(|demo| &demo.organisations) {
         let keys: Vec<_> = organisation.keys.iter().map(|key| format!("{} {}", key.role(), key.key)).collect();

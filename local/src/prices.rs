@@ -28,6 +28,8 @@ const DASHBOARD: f64 = 3.00;
 const SCHEDULED: f64 = 1.00;
 /// KMS, a million requests: `aws.amazon.com/kms/pricing`.
 const KEY_REQUESTS: f64 = 3.00;
+/// A key of the stack itself, for a month.
+const KEY: f64 = 1.0;
 
 /// S3, a million lists of a bucket: `aws.amazon.com/s3/pricing`.
 const LISTS: f64 = 5.00;
@@ -184,6 +186,7 @@ pub fn idle_month(alarms: usize, schedules: &[u64]) -> (String, f64) {
         ("Their lists of the bucket".to_owned(), lists * million * LISTS),
         ("Their log lines".to_owned(), ticks * log_bytes * 1e-9 * LOG_GB),
         ("The table's key".to_owned(), key_requests * million * KEY_REQUESTS),
+        ("The key of secrets".to_owned(), KEY),
     ];
     let mut table = "| For | A month |\n| --- | ---: |\n".to_owned();
     let mut total = 0.0;
@@ -235,11 +238,11 @@ mod tests {
             "| 1 schedules every minute, 1 less often | 0.05 |",
             "| Their lists of the bucket | 0.04 |",
             "| Their reads of the table | 0.04 |",
-            "| **Together** | **1.24** |",
+            "| **Together** | **2.24** |",
         ] {
             assert!(table.contains(row), "{table}");
         }
-        assert!((total - 1.24).abs() < 0.005, "{total}");
+        assert!((total - 2.24).abs() < 0.005, "{total}");
     }
 
     #[test]

@@ -165,11 +165,17 @@ fn allowed(permission: &Permission) -> Result<Vec<String>, Trouble> {
             Ok(patterns.iter().flat_map(|pattern| all(&format!(" {pattern}"))).collect())
         }
         ("FilesBucket.Arn", "null") if lists => Ok(all("")),
+        ("SecretsKey.Arn", condition) if !context(condition).is_empty() => {
+            Ok(all(&format!(" {}", context(condition).join(" "))))
+        }
         (name, "null") => match name.strip_prefix("${Table.Arn}/index/") {
             Some(index) if index.chars().all(char::is_alphanumeric) => Ok(all(&format!(" index/{index}"))),
             Some(_) => Err(not_understood()),
             None if ["${Table.Arn}/stream/*", "Table.StreamArn"].contains(&name) => Ok(Vec::new()),
-            None if ["Table", "FilesBucket", FAILED_RECORDS_BUCKET].iter().any(|of| name.contains(of)) => {
+            None if ["Table", "FilesBucket", FAILED_RECORDS_BUCKET, "SecretsKey"]
+                .iter()
+                .any(|of| name.contains(of)) =>
+            {
                 Err(not_understood())
             }
             None => Ok(Vec::new()),
@@ -213,6 +219,9 @@ fn of_object(action: &str) -> Vec<String> {
 /// The permissions for a request of the SDK.
 fn needed(request: &HttpRequest) -> BTreeSet<String> {
     if let Some(target) = request.headers().get("x-amz-target") {
+        if let Some(action) = target.strip_prefix("TrentService.") {
+            return [of_key(action, request.body().bytes())].into();
+        }
         return of_call(target.rsplit('.').next().unwrap_or_default(), request.body().bytes());
     }
     // The path of an address begins with the name of the bucket.
@@ -220,6 +229,22 @@ fn needed(request: &HttpRequest) -> BTreeSet<String> {
     let of = if is_kept { of_failed_records() } else { String::new() };
     let needed = of_object(bucket_action(request.method(), request.uri()));
     needed.into_iter().map(|permission| permission + &of).collect()
+}
+
+/// The permission for a call of KMS: the action, and the names in its encryption context.
+fn of_key(action: &str, body: Option<&[u8]>) -> String {
+    let body: Value = body.and_then(|body| serde_json::from_slice(body).ok()).unwrap_or_default();
+    let names = body["EncryptionContext"].as_object().into_iter().flat_map(|context| context.keys());
+    names.fold(format!("kms:{action}"), |permission, name| permission + " " + name)
+}
+
+/// The names of the encryption context that a statement allows; empty if its condition is of another form.
+fn context(condition: &str) -> Vec<String> {
+    let condition: Value = serde_json::from_str(condition).unwrap_or_default();
+    let names = &condition["ForAllValues:StringEquals"]["kms:EncryptionContextKeys"];
+    let only_them = json!({"ForAllValues:StringEquals": {"kms:EncryptionContextKeys": names}});
+    let names = names.as_array().filter(|_| condition == only_them);
+    names.into_iter().flatten().filter_map(|name| name.as_str().map(str::to_owned)).collect()
 }
 
 /// The parts of a call on which its permissions depend.
@@ -306,6 +331,25 @@ fn of_call(action: &str, body: Option<&[u8]>) -> BTreeSet<String> {
 mod tests {
     use super::*;
     use crate::bucket::BUCKET_NAME;
+
+    #[test]
+    fn a_call_of_kms_needs_the_permission_for_its_context() {
+        let needed =
+            |context: Value| of_key("Decrypt", Some(json!({"EncryptionContext": context}).to_string().as_bytes()));
+        assert_eq!(needed(json!({"organisation": "1"})), "kms:Decrypt organisation");
+        assert_eq!(needed(json!({"other": "1"})), "kms:Decrypt other");
+        assert_eq!(needed(Value::Null), "kms:Decrypt");
+        let statement = |condition: Value| {
+            let resource = json!({"!GetAtt": "SecretsKey.Arn"}).to_string();
+            let actions = ["kms:Decrypt".to_owned()].into();
+            allowed(&Permission { actions, resource, condition: condition.to_string() })
+        };
+        let names = json!({"ForAllValues:StringEquals": {"kms:EncryptionContextKeys": ["organisation"]}});
+        assert_eq!(statement(names).unwrap(), ["kms:Decrypt organisation"]);
+        for other in [Value::Null, json!({"StringEquals": {"kms:EncryptionContextKeys": ["organisation"]}})] {
+            assert!(statement(other).is_err());
+        }
+    }
 
     #[test]
     fn a_call_needs_the_permissions_that_iam_checks() {

@@ -19,6 +19,7 @@ use shared::request::config::{Config, TABLE_ATTEMPT};
 use shared::request::context::Service;
 use shared::request::limit::Limiter;
 use shared::runtime::http_client;
+use shared::sealing::Secrets;
 use shared::table::keys::Key;
 use shared::table::quota::Quotas;
 use shared::table::retry::PATIENCE;
@@ -40,13 +41,14 @@ use crate::gateway::Gateway;
 use crate::http::{Answer, Call};
 use crate::inbox::Inbox;
 use crate::journal::Journal;
+use crate::kms::LocalKms;
 use crate::payment_provider::ProviderStandIn;
 use crate::port::Port;
 use crate::roles::{Permit, Roles};
 use crate::schedule::Schedules;
 use crate::stream::Stream;
 use crate::template::Template;
-use crate::{Trouble, bucket, calls, console, database, gateway, schedule};
+use crate::{Trouble, bucket, calls, console, database, gateway, kms, schedule};
 
 /// The settings of the stack.
 #[derive(Debug)]
@@ -65,6 +67,8 @@ pub struct Settings {
     pub dynamodb: SocketAddr,
     /// The address of S3.
     pub s3: SocketAddr,
+    /// The address of KMS.
+    pub kms: SocketAddr,
     /// The address of the payment provider's stand-in.
     pub payment_provider: SocketAddr,
     /// The folder for the event of each request.
@@ -119,6 +123,7 @@ impl Settings {
             gateway: any,
             dynamodb: any,
             s3: any,
+            kms: any,
             payment_provider: any,
             record: None,
             log: false,
@@ -171,6 +176,7 @@ impl Settings {
             table_name: database::TABLE_NAME.to_owned(),
             files_bucket: bucket::BUCKET_NAME.to_owned(),
             failed_records_bucket: bucket::FAILED_RECORDS_NAME.to_owned(),
+            secrets_key: Some(kms::KEY.to_owned()),
             payment_api_base: urls.payment_provider.clone(),
             sends_per_second: self.sends_per_second,
             quotas: self.quotas,
@@ -185,14 +191,15 @@ impl Settings {
     }
 
     /// The service of the functions; its calls go through the faults and the roles.
-    fn service(&self, config: Config, urls: &Urls, database: &Embedded, roles: &Roles) -> Service {
+    fn service(&self, config: Config, urls: &Urls, database: &Embedded, roles: &Roles, kms: &LocalKms) -> Service {
         let client = database::client(&urls.dynamodb, self.http_client(database, roles), self.attempt);
         let to_bucket = self.faults.connector(roles.connector(bucket::connector()));
         let network = self.network.clone().of_service(config.api_base_url.as_deref());
+        // The faults are those of the database: their plans count its calls.
+        let secrets = Secrets::new(Some(kms::client(&urls.kms, roles.connector(kms.connector()))));
+        let store = Store::new(client, config.table_name.clone()).sealing(secrets);
         Service {
-            store: Store::new(client, config.table_name.clone())
-                .with_patience(self.patience)
-                .with_quotas(config.quotas),
+            store: store.with_patience(self.patience).with_quotas(config.quotas),
             bucket: bucket::client(&urls.s3, to_bucket.clone()),
             failed_records: bucket::failed_records(&urls.s3, to_bucket),
             config,
@@ -227,6 +234,7 @@ struct Ports {
     gateway: Port,
     dynamodb: Port,
     s3: Port,
+    kms: Port,
     payment_provider: Port,
 }
 
@@ -235,6 +243,7 @@ struct Urls {
     gateway: String,
     dynamodb: String,
     s3: String,
+    kms: String,
     payment_provider: String,
 }
 
@@ -245,6 +254,7 @@ impl Ports {
             gateway: gateway.allowing(settings.cors_allow_origin.clone()),
             dynamodb: Port::open(settings.dynamodb, "--dynamodb-port").await?,
             s3: Port::open(settings.s3, "--s3-port").await?,
+            kms: Port::open(settings.kms, "--kms-port").await?,
             payment_provider: Port::open(settings.payment_provider, "--payment-port").await?,
         })
     }
@@ -254,6 +264,7 @@ impl Ports {
             gateway: self.gateway.url.clone(),
             dynamodb: self.dynamodb.url.clone(),
             s3: self.s3.url.clone(),
+            kms: self.kms.url.clone(),
             payment_provider: self.payment_provider.url.clone(),
         }
     }
@@ -267,6 +278,8 @@ pub struct Stack {
     pub dynamodb_url: String,
     /// The address of S3.
     pub s3_url: String,
+    /// The address of KMS.
+    pub kms_url: String,
     /// The address of the payment provider's stand-in.
     pub payment_url: String,
     /// The objects of the buckets.
@@ -283,6 +296,8 @@ pub struct Stack {
     pub embedded: Embedded,
     /// The SDK, without faults.
     pub client: Client,
+    /// The keys of secrets.
+    pub kms: LocalKms,
     /// The API, with the keys of the demo set.
     pub api: Api,
     /// The requests that were answered.
@@ -308,15 +323,17 @@ impl Stack {
         let database = database::open(&settings.data, &template)?;
         let objects = Folder::next_to(&settings.data)?;
         let (stop, payment_provider) = (watch::Sender::new(false), ProviderStandIn::new(settings.clock.clone()));
+        let kms = LocalKms::default();
         let tasks = vec![
             ports.dynamodb.serve(database::router(&database), stopped(&stop)),
             ports.s3.serve(bucket::router(&objects)?, stopped(&stop)),
+            ports.kms.serve(kms.router(), stopped(&stop)),
             ports.payment_provider.serve(payment_provider.router(), stopped(&stop)),
         ];
         let config = settings.config(&urls, demo.as_ref());
         let connector = http_client::client(embedded_dynamodb::connector(&database));
         let client = database::client(&urls.dynamodb, connector, Duration::from_secs(30));
-        let store = Store::new(client.clone(), config.table_name.clone());
+        let store = Store::new(client.clone(), config.table_name.clone()).sealing(kms.secrets());
         let journal = Arc::new(Journal::default());
         let organisations = demo.iter().flat_map(|demo| &demo.organisations).map(|organisation| organisation.org_id);
         let inbox = Inbox::new(store.clone(), settings.clock.clone(), organisations.collect(), Arc::clone(&journal));
@@ -326,7 +343,7 @@ impl Stack {
         }
         let embedded = Embedded::new(&database, &settings.partitions);
         let roles = Roles::of(&template, settings.permit)?;
-        let service = settings.service(config, &urls, &embedded, &roles);
+        let service = settings.service(config, &urls, &embedded, &roles, &kms);
         let gateway = Arc::new(settings.gateway(&template, service, roles, &journal)?);
         // Lambda's own calls are subject neither to the faults nor to the roles of the functions.
         let failed_records = bucket::failed_records(&urls.s3, bucket::connector());
@@ -339,12 +356,14 @@ impl Stack {
             url: urls.gateway,
             dynamodb_url: urls.dynamodb,
             s3_url: urls.s3,
+            kms_url: urls.kms,
             payment_url: urls.payment_provider,
             objects,
             gateway,
             database,
             embedded,
             client,
+            kms,
             journal,
             inbox: Arc::new(inbox),
             payment_provider,
@@ -353,6 +372,11 @@ impl Stack {
         };
         stack.serve(ports.gateway, stack.console(store, settings.clock));
         Ok(stack)
+    }
+
+    /// The table without faults and without the roles of functions.
+    pub fn store(&self) -> Store {
+        Store::new(self.client.clone(), database::TABLE_NAME.to_owned()).sealing(self.kms.secrets())
     }
 
     /// The console of this stack.

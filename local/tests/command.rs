@@ -5,7 +5,8 @@ use std::process::{Child, Command, Output, Stdio};
 
 use crate::support::fixture::{ACME, demo_id, http_client, root, scratch};
 
-const FREE_PORTS: &[&str] = &["--port", "0", "--dynamodb-port", "0", "--s3-port", "0", "--payment-port", "0"];
+const FREE_PORTS: &[&str] =
+    &["--port", "0", "--dynamodb-port", "0", "--s3-port", "0", "--kms-port", "0", "--payment-port", "0"];
 
 struct Running {
     child: Child,
@@ -168,7 +169,7 @@ async fn recorded_events_have_the_form_of_api_gateway() {
 fn each_problem_at_the_start_is_reported_in_one_line() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
-    for option in ["--port", "--dynamodb-port", "--s3-port", "--payment-port"] {
+    for option in ["--port", "--dynamodb-port", "--s3-port", "--kms-port", "--payment-port"] {
         assert!(refused(&[option, &port]).contains(&format!("is taken by another program; {option} ")));
     }
     for option in ["--demo", "--template"] {

@@ -56,11 +56,13 @@ fn every_port(stack: &Stack) -> Vec<PortRequest> {
         body: if body.is_null() { String::new() } else { body.to_string() },
         status,
     };
-    let (api, dynamodb, s3, provider) = (&stack.url, &stack.dynamodb_url, &stack.s3_url, &stack.payment_url);
+    let (api, dynamodb, s3, kms) = (&stack.url, &stack.dynamodb_url, &stack.s3_url, &stack.kms_url);
+    let provider = &stack.payment_url;
     let key = format!("?api_key={ACME}");
     let invocations = "/2015-03-31/functions/IssueApiKeyFunction/invocations";
     let calls = &[("x-amz-target", "DynamoDB_20120810.PutItem"), ("content-type", "application/x-amz-json-1.0")];
     let item = json!({"TableName": TABLE_NAME, "Item": {"pk": {"S": "KEY#page"}, "sk": {"S": "KEY"}}});
+    let data_key = json!({"KeyId": local::kms::KEY, "EncryptionContext": {"organisation": ACME_ORG}});
     vec![
         asked("GET", api, &(routes::LIST_TAGS.path.to_owned() + &key), &[], Value::Null, 200),
         asked("POST", api, &(routes::CREATE_TAG.path.to_owned() + &key), &[], json!({"name": "page"}), 201),
@@ -74,6 +76,7 @@ fn every_port(stack: &Stack) -> Vec<PortRequest> {
         asked("POST", dynamodb, "/", calls, item, 200),
         asked("GET", s3, "/assistants-local-files/page", &[], Value::Null, 403),
         asked("PUT", s3, "/assistants-local-files/page", &[], json!({}), 403),
+        asked("POST", kms, "/", &[("x-amz-target", "TrentService.GenerateDataKey")], data_key, 200),
         asked("POST", provider, "/v1/webhook_endpoints", &[("authorization", "Bearer sk_1")], json!({}), 200),
         // No webhook wants this event.
         asked("POST", provider, "/send", &[], json!({"type": "invoice.paid"}), 409),

@@ -20,7 +20,6 @@ use shared::table::keys::{Key, list_block, list_head, list_row, list_section};
 use shared::table::meter::{Cost, Meter};
 use shared::table::page::{Order, Page, PageQuery};
 use shared::table::rows::INSERT_LIMIT;
-use shared::table::store::Store;
 use shared::table::stored::Listed as _;
 use shared::table::version::Version;
 use shared::table::{Table, TableError};
@@ -50,7 +49,7 @@ fn function(stack: &Stack) -> (Table, Meter) {
 
 /// The table of a cold function, which has cached nothing.
 fn cold_function(stack: &Stack) -> Table {
-    Table::new(Store::new(stack.client.clone(), TABLE_NAME.into()), tenant())
+    Table::new(stack.store(), tenant())
 }
 
 /// The ordinal that the next row gets.

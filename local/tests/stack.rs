@@ -53,6 +53,7 @@ mod replay;
 mod reservations;
 mod rooms;
 mod scopes;
+mod sealing;
 mod states;
 mod storage;
 mod stored;
@@ -85,6 +86,7 @@ mod support {
     pub mod permits;
     pub mod process;
     pub mod records;
+    pub mod sealed;
     pub mod sender;
     pub mod sending;
     pub mod sweep;

@@ -22,6 +22,7 @@ use shared::request::claim::Claim;
 use shared::routes;
 use shared::table::item::{Item, from_item};
 use shared::table::wire::QueryOutput;
+use shared::values::secret::Secret;
 
 use crate::support::fixture::{
     ACME, NOW, acme, data, demo_payment_secret, everything, get, id, kind, root, signed, spoil, stack, valid_call,
@@ -117,7 +118,7 @@ async fn full_table() -> Vec<BTreeMap<String, AttributeValue>> {
     let agency: Agency = table.get(id('a', kind::AGENCY, 1).parse::<Uuid>().unwrap().into()).await.unwrap();
     let webhook = StoredPaymentWebhook {
         payment_webhook_id: "we_local_0001".into(),
-        secret: String::from("whsec_local").into(),
+        secret: Secret::from("whsec_local".to_owned()).into(),
         has_pointer: true,
     };
     let agency = Agency { payment_webhook: Some(webhook), ..agency };

@@ -7,6 +7,7 @@ use local::bucket::FAILED_RECORDS_BUCKET;
 use local::roles::{LIST_BUCKET, of_failed_records};
 use local::template::{ANY_METHOD, camel_case, document};
 use serde_json::Value;
+use shared::sealing::CONTEXT;
 use shared::{reactions, routes};
 
 use crate::support::functions::{Function, functions};
@@ -161,6 +162,7 @@ fn role(function: &Function, called: &BTreeMap<String, BTreeSet<String>>) -> Str
                 .map_or((call.as_str(), String::new()), |(call, index)| (call, index.to_owned())),
         };
         let action = action.split_once(':').unwrap().1;
+        let action = action.strip_suffix(CONTEXT).map_or(action, str::trim_end);
         format!("{}{of}", action.strip_suffix("Item").unwrap_or(action))
     };
     // A function that is new in the template has no measured calls yet: the next run adds them.
@@ -192,6 +194,8 @@ fn roles(functions: &[Function], called: &BTreeMap<String, BTreeSet<String>>) ->
         };
         let calls = called.get(names[0]).cloned().unwrap_or_default();
         let of_table = |call: &&String| !call.contains(' ') && !call.starts_with("s3:");
+        let of_key = calls.iter().filter_map(|call| call.strip_suffix(CONTEXT).filter(|call| call.starts_with("kms:")));
+        let of_key: Vec<_> = of_key.map(str::trim_end).collect();
         let of_table: Vec<_> = calls.iter().filter(of_table).map(String::as_str).collect();
         if !of_table.is_empty() {
             allow(&of_table, "!GetAtt Table.Arn");
@@ -207,6 +211,10 @@ fn roles(functions: &[Function], called: &BTreeMap<String, BTreeSet<String>>) ->
             let condition = format!("{{ForAllValues:StringLike: {{dynamodb:LeadingKeys: [{}]}}}}", items.join(", "));
             let actions: Vec<_> = actions.into_iter().collect();
             allow(&actions, &format!("!GetAtt Table.Arn\n                Condition: {condition}"));
+        }
+        if !of_key.is_empty() {
+            let condition = format!("{{ForAllValues:StringEquals: {{kms:EncryptionContextKeys: [{CONTEXT}]}}}}");
+            allow(&of_key, &format!("!GetAtt SecretsKey.Arn\n                Condition: {condition}"));
         }
         for (actions, resource) in of_buckets(&calls) {
             allow(&actions, &resource);

@@ -6,34 +6,27 @@
 
 mod attachment;
 pub mod kept;
-mod signature;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use aws_config::SdkConfig;
-use aws_sdk_dynamodb::config::{ProvideCredentials as _, SharedCredentialsProvider};
-use aws_smithy_runtime_api::client::http::{HttpConnector as _, SharedHttpConnector};
+use aws_smithy_runtime_api::client::http::SharedHttpConnector;
 use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
 use aws_smithy_types::body::SdkBody;
-use aws_smithy_types::byte_stream::ByteStream;
-use aws_types::service_config::ServiceConfigKey;
 use percent_encoding::utf8_percent_encode;
 use uuid::Uuid;
 
+pub use crate::aws::signature::SignedUrl;
+use crate::aws::signature::{ENCODED, Scope};
+use crate::aws::{ATTEMPTS, AwsClient, endpoint, pause_before, suffix};
 pub use crate::bucket::attachment::attachment;
-pub use crate::bucket::signature::SignedUrl;
-use crate::bucket::signature::{ENCODED, Scope};
-use crate::values::cause::chain;
 use crate::values::tenant::Tenant;
 use crate::values::time::{Clock, Timestamp};
 
 /// Seconds for which an address is valid.
 const VALID: i64 = 15 * 60;
-/// How many times a request is sent at most, and the longest wait before it is sent again.
-const ATTEMPTS: u32 = 3;
-const PAUSE: Duration = Duration::from_millis(100);
 
 /// The header that makes S3 refuse a request if the key has an object already.
 const ONCE: (&str, &str) = ("if-none-match", "*");
@@ -91,26 +84,20 @@ pub struct Beginning {
 pub struct Bucket {
     /// Its address, without a slash at the end.
     address: Arc<str>,
-    region: Arc<str>,
-    credentials: Option<SharedCredentialsProvider>,
-    connector: SharedHttpConnector,
-    /// The time limit of an attempt.
-    attempt: Duration,
+    client: AwsClient,
 }
 
 impl Bucket {
     /// The bucket `name`, with region, credentials and endpoint of `config`.
     pub fn new(config: &SdkConfig, name: &str, connector: SharedHttpConnector, attempt: Duration) -> Self {
-        let region = config.region().map(ToString::to_string).unwrap_or_default();
-        let address = if let Some(endpoint) = endpoint(config) {
+        let client = AwsClient::new(config, connector, attempt);
+        let address = if let Some(endpoint) = endpoint(config, "S3") {
             // As in other AWS tools: a custom endpoint may lack a host name for each bucket.
             format!("{}/{name}", endpoint.trim_end_matches('/'))
         } else {
-            let suffix = if region.starts_with("cn-") { "amazonaws.com.cn" } else { "amazonaws.com" };
-            format!("https://{name}.s3.{region}.{suffix}")
+            format!("https://{name}.s3.{}.{}", client.region, suffix(&client.region))
         };
-        let credentials = config.credentials_provider();
-        Self { address: address.into(), region: region.into(), credentials, connector, attempt }
+        Self { address: address.into(), client }
     }
 
     /// The request that uploads an object of exactly `size` bytes and this type, once, within a quarter of an hour
@@ -224,18 +211,15 @@ impl Bucket {
         let url = self.signed(method, place, headers, Clock::System.now()).await?;
         let mut failure = String::new();
         for attempt in 0..ATTEMPTS {
-            if attempt > 0 {
-                tokio::time::sleep((PAUSE * attempt).mul_f64(fastrand::f64())).await;
-            }
+            pause_before(attempt).await;
             let request = request(method, &url, headers, body.clone())?;
-            failure = match tokio::time::timeout(self.attempt, self.connector.call(request)).await {
-                Ok(Ok(response)) => match response.status().as_u16() {
+            failure = match self.client.send(request).await {
+                Ok(response) => match response.status().as_u16() {
                     // 409: a concurrent request was about the same key.
                     409 | 500.. => format!("answered {}", response.status().as_u16()),
                     _ => return Ok(response),
                 },
-                Ok(Err(error)) => chain(&error),
-                Err(_) => "did not answer in time".to_owned(),
+                Err(failure) => failure,
             };
         }
         Err(BucketError::Unavailable(format!("bucket: {method}: {failure}")))
@@ -243,11 +227,8 @@ impl Bucket {
 
     /// The body of the answer to a GET.
     async fn body(&self, response: &mut HttpResponse) -> Result<Vec<u8>, BucketError> {
-        let body = std::mem::replace(response.body_mut(), SdkBody::taken());
-        let failed = |failure: String| BucketError::Unavailable(format!("bucket: GET: {failure}"));
-        let body = tokio::time::timeout(self.attempt, ByteStream::new(body).collect()).await;
-        let body = body.map_err(|_| failed("did not come to its end in time".to_owned()))?;
-        Ok(body.map_err(|error| failed(chain(&error)))?.to_vec())
+        let body = self.client.body(response).await;
+        body.map_err(|failure| BucketError::Unavailable(format!("bucket: GET: {failure}")))
     }
 
     async fn signed(
@@ -257,19 +238,12 @@ impl Bucket {
         headers: &[(&str, &str)],
         from: Timestamp,
     ) -> Result<SignedUrl, BucketError> {
-        let provider = self.credentials.as_ref().ok_or_else(|| BucketError::Broken("bucket: no credentials".into()))?;
-        let credentials = provider.provide_credentials().await.map_err(|error| BucketError::Broken(chain(&error)))?;
-        let scope = Scope { region: &self.region, from, seconds: VALID };
+        let broken = |error: String| BucketError::Broken(format!("bucket: {error}"));
+        let credentials = self.client.credentials().await.map_err(broken)?;
+        let scope = Scope { region: &self.client.region, from, seconds: VALID };
         let url = format!("{}/{place}", self.address);
-        scope.sign(method, &url, headers, credentials).map_err(|error| BucketError::Broken(format!("bucket: {error}")))
+        scope.sign(method, &url, headers, credentials).map_err(broken)
     }
-}
-
-/// The endpoint of S3, if one is configured for S3 or for all services.
-fn endpoint(config: &SdkConfig) -> Option<String> {
-    let key = ServiceConfigKey::builder().service_id("S3").env("AWS_ENDPOINT_URL").profile("endpoint_url").build();
-    let of_s3 = config.service_config().zip(key.ok()).and_then(|(service, key)| service.load_config(key));
-    of_s3.or_else(|| config.endpoint_url().map(str::to_owned))
 }
 
 fn request(method: &str, url: &SignedUrl, headers: &[(&str, &str)], body: Vec<u8>) -> Result<HttpRequest, BucketError> {

@@ -4,6 +4,8 @@
 //! - [`input`](mod@input) reads a caller's input: its values, its issues with their locations, its schema.
 //! - [`values`] has the values of which records and requests consist: ids, points in time, free-form JSON, secrets,
 //!   organisations, limits.
+//! - `aws` has what the clients of S3 and KMS share: endpoint, signature, attempts.
+//! - [`sealing`] seals the secrets of records before they are stored, and opens them.
 //! - [`network`] decides which servers of customers may be reached, and how.
 //! - [`table`] is the single DynamoDB table: the declaration of records, lists, filters, transactions, and all calls
 //!   of DynamoDB. It knows no particular record.
@@ -25,6 +27,7 @@
 
 #![warn(missing_docs)]
 
+mod aws;
 pub mod bucket;
 pub mod delivery;
 pub mod input;
@@ -40,6 +43,7 @@ pub mod redrive;
 pub mod request;
 pub mod routes;
 pub mod runtime;
+pub mod sealing;
 pub mod table;
 mod tags;
 pub mod values;

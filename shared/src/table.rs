@@ -11,6 +11,7 @@
 //!   it sent in a day, and `room` tells what is left.
 //! - `tokens` takes tokens from a bucket that many processes share.
 //! - [`transaction`] makes several writes, all or none. [`error`] has the reasons why a write or a call failed.
+//! - `secrets` seals the secrets of records before they are written, and opens them.
 //! - [`expression`] has the changes and the condition of a write. [`item`] converts records to items.
 //!   [`change`] is a change of an item, as the stream reports it, [`stamp`] says which request made it.
 //! - [`store`] and `query` make the calls themselves, `retry` decides which failures are retried, [`meter`] counts
@@ -41,6 +42,7 @@ pub mod reservation;
 pub mod retry;
 mod room;
 pub mod rows;
+mod secrets;
 pub mod sends;
 pub mod single;
 pub mod stamp;

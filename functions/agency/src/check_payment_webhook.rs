@@ -12,7 +12,8 @@ impl Operation for CheckPaymentWebhook {
     type Reply = Retrieved<PaymentWebhookState>;
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
-        let agency = cx.table.get::<Agency>(request.path).await.on_missing("agency_id")?;
+        let mut agency = cx.table.get::<Agency>(request.path).await.on_missing("agency_id")?;
+        cx.table.open(&mut agency).await?;
         let refused_checkouts = agency.refused(cx.now());
         let state = match (agency.payment_api_key(), agency.payment_webhook) {
             (Some(key), Some(webhook)) => {

@@ -14,7 +14,8 @@ impl Operation for SetupPaymentWebhook {
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
         let id = request.path;
-        let agency = cx.table.get::<Agency>(id).await.on_missing("agency_id")?;
+        let mut agency = cx.table.get::<Agency>(id).await.on_missing("agency_id")?;
+        cx.table.open(&mut agency).await?;
         let key = agency.payment_api_key().ok_or_else(|| not_configured("agency_id"))?;
         let provider = PaymentProvider::new(&cx.service.config.payment_api_base, &key);
         let url = format!("{}/api/v1/agency/webhook/payment/{id}", cx.base_url);

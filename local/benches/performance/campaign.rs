@@ -1,13 +1,11 @@
 //! A campaign to ten thousand contacts, compared with the minimum that DynamoDB allows.
 
 use local::Stack;
-use local::database::TABLE_NAME;
 use serde_json::{Value, json};
 use shared::records::contact::Contact;
 use shared::table::Table;
 use shared::table::reservation::LONG;
 use shared::table::rows::INSERT_LIMIT;
-use shared::table::store::Store;
 use shared::values::id::{ContactId, OrgId, SPREAD, with_ordinal};
 use shared::values::tenant::Tenant;
 use uuid::Uuid;
@@ -133,7 +131,7 @@ pub async fn run(bench: &Bench, stack: &Stack, characters: usize) -> Result<()> 
 pub fn table(stack: &Stack) -> Result<Table> {
     #[expect(clippy::disallowed_methods, reason = "the measure is its own operator")]
     let tenant = Tenant::operator(ORG.parse::<Uuid>().map(OrgId)?);
-    Ok(Table::new(Store::new(stack.client.clone(), TABLE_NAME.into()), tenant))
+    Ok(Table::new(stack.store(), tenant))
 }
 
 /// Adds contacts to the demo organisation until it has this many.

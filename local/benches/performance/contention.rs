@@ -4,7 +4,6 @@
 use std::time::{Duration, Instant};
 
 use local::Stack;
-use local::database::TABLE_NAME;
 use serde_json::{Value, json};
 use shared::records::assistant::Assistant;
 use shared::records::contact::Contact;
@@ -14,7 +13,6 @@ use shared::records::widget::Widget;
 use shared::request::api_key::{ApiKey, ApiKeyRecord};
 use shared::table::Table;
 use shared::table::rows::INSERT_LIMIT;
-use shared::table::store::Store;
 use shared::table::stored::Listed;
 use shared::values::id::OrgId;
 use shared::values::tenant::Tenant;
@@ -282,7 +280,7 @@ fn nth(first: &str, place: usize) -> String {
 /// Adds an organisation with a key that has these limits; returns its part of the table.
 pub async fn add_key(stack: &Stack, number: usize, requests_per_second: Option<u32>) -> Result<Table> {
     let org = org_of(number);
-    let store = Store::new(stack.client.clone(), TABLE_NAME.into());
+    let store = stack.store();
     let secret = ApiKey::parse(&key(number)).ok_or("no key")?;
     let kept: ApiKeyRecord = serde_json::from_value(json!({
         "id": Uuid::now_v7(), "org_id": org, "name": "bench", "role": "full", "prefix": "in-bench",

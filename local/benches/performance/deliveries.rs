@@ -18,7 +18,6 @@ use shared::records::delivery::{
 use shared::records::widget::Widget;
 use shared::table::Table;
 use shared::table::page::PageQuery;
-use shared::table::store::Store;
 use shared::values::id::{EndpointId, WidgetId};
 use shared::values::time::Clock;
 use uuid::Uuid;
@@ -270,7 +269,7 @@ pub async fn outbox_of(table: &Table, webhook: EndpointId) -> Result<Vec<Deliver
 
 impl Customer {
     async fn new(stack: &Stack) -> Result<Self> {
-        let store = Store::new(stack.client.clone(), TABLE_NAME.into());
+        let store = stack.store();
         let organisation = Organisation::new(stack, store).await?;
         let assistant = organisation.post(stack, "/api/v1/assistant", &json!({})).await?;
         Ok(Self { organisation, assistant })

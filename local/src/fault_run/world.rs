@@ -16,7 +16,6 @@ use shared::records::delivery::Delivery;
 use shared::table::Table;
 use shared::table::item::from_item;
 use shared::table::keys::{DUE_INDEX, Key};
-use shared::table::store::Store;
 use shared::values::cause::chain;
 use shared::values::id::{AssistantId, ContactId, ConversationId, DeliveryId, Ids, OrgId, WebhookId, WidgetId};
 use shared::values::secret::Secret;
@@ -189,7 +188,7 @@ impl World {
         let input = json!({"name": format!("Organisation {number}")}).to_string();
         let answer = self.stack.gateway.invoke_by_name("issue-api-key", input.as_bytes()).await;
         let issued: Value = serde_json::from_str(&answer.body).unwrap_or_default();
-        let store = Store::new(self.stack.client.clone(), database::TABLE_NAME.into());
+        let store = self.stack.store();
         let org: OrgId = member(&issued, "org_id")?;
         #[expect(clippy::disallowed_methods, reason = "who runs the stack is its operator")]
         let tenant = Tenant::operator(org);

@@ -18,12 +18,13 @@ use shared::runtime::lambda::tracing::Level;
 use shared::table::meter::Cost;
 
 use crate::support::fixture::{
-    ACME, GLOBEX, NOW, call, data, demo_payment_secret, everything, failure, few, http_client, id, json, kind, path,
-    post, root, settings, stack, stack_with_clock, streaming, with_faults,
+    ACME, GLOBEX, NOW, as_stored, call, data, demo_payment_secret, everything, failure, few, http_client, id, json,
+    kind, path, post, root, settings, stack, stack_with_clock, streaming, with_faults,
 };
 use crate::support::generated::{generated, names_in};
 use crate::support::log::Log;
 use crate::support::records::{NOBODYS, changes, items, key, nothing};
+use crate::support::sealed::unseal;
 use crate::support::sweep::cases;
 
 const DAY: i64 = 86_400;
@@ -446,6 +447,19 @@ async fn random_events_in_any_order_or_at_once_give_the_same_users() {
     }
     // At most eight of the sixty sets leave both users without a customer.
     assert!(linked > 0 && linked + 8 >= sets.len(), "{linked} of {} sets", sets.len());
+}
+
+/// The agency is as it was stored before secrets were sealed.
+#[tokio::test]
+async fn an_old_agency_is_sealed_when_a_checkout_is_refused() {
+    let stack = stack().await;
+    unseal(&stack).await;
+    let victim = new_user(&stack).await;
+    receive(&stack, &checkout(&victim, "victim", 900)).await;
+    receive(&stack, &subscription("active", "victim", 890)).await;
+    assert!(format!("{:?}", as_stored(&stack)).contains(demo_payment_secret('a')));
+    assert_eq!(receive(&stack, &checkout(&victim, "buyer", 800)).await, "ignored");
+    assert!(!format!("{:?}", as_stored(&stack)).contains(demo_payment_secret('a')));
 }
 
 #[tokio::test]

@@ -21,7 +21,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from docs import CHROMIUM, PATIENCE, check
 
-API, DYNAMODB, S3, PAYMENTS = (os.environ[name] for name in ("API", "DYNAMODB", "S3", "PAYMENTS"))
+API, DYNAMODB, S3, KMS, PAYMENTS = (os.environ[name] for name in ("API", "DYNAMODB", "S3", "KMS", "PAYMENTS"))
 KEY = os.environ["ACME"]
 ORG = "01900000-0000-7000-8000-a00000000001"
 AGENCY = "01900000-0000-7000-8000-a00a00000001"
@@ -164,7 +164,7 @@ def attacks(page: Page, origin: str, signed: str) -> None:
 
 def rebinds(page: Page) -> None:
     """A page whose name leads to the port has the port's own origin, and gets 403 only."""
-    for url in (API, DYNAMODB, S3, PAYMENTS):
+    for url in (API, DYNAMODB, S3, KMS, PAYMENTS):
         opened = page.goto(f"http://{EVIL}:{urlsplit(url).port}/")
         refused = opened.status == 403 and EVIL in opened.json()["error"]
         check(refused, f"{url} serves a page of {EVIL}: {opened.status}")

@@ -27,7 +27,7 @@ use shared::table::item::{Item, number};
 use shared::table::keys::{LIST_HEAD, list_head};
 use shared::table::reservation::LONG;
 use shared::table::rows::INSERT_LIMIT;
-use shared::table::store::{BATCH_WRITE_LIMIT, Store};
+use shared::table::store::BATCH_WRITE_LIMIT;
 use shared::table::stored::Listed as _;
 use shared::values::id::{ContactId, Ids, OrgId, SPREAD, with_ordinal};
 use shared::values::tenant::Tenant;
@@ -37,6 +37,7 @@ use uuid::Uuid;
 use crate::exercises::{Exercise, exercise};
 use crate::support::documented::documented;
 use crate::support::permits::permit;
+use crate::support::sealed::open_secrets;
 
 /// The demo set's keys.
 pub const ACME: &str = "in-demo-acme-admin-000000000000000000000000000";
@@ -179,7 +180,7 @@ pub fn tenant() -> Tenant {
 
 /// Acme's part of the table, for work that no operation does.
 pub fn acme(stack: &Stack) -> Table {
-    Table::new(Store::new(stack.client.clone(), TABLE_NAME.into()), tenant())
+    Table::new(stack.store(), tenant())
 }
 
 /// Lets `record-changed` handle these records of the stream as one batch.
@@ -467,9 +468,11 @@ pub fn as_stored(stack: &Stack) -> Vec<BTreeMap<String, AttributeValue>> {
 }
 
 /// Every item of the table, in order, without the tokens of reservations, whose names are random, and without the days
-/// on which keys were used, which also a refused request notes.
+/// on which keys were used, which also a refused request notes. Its secrets are open: they are never sealed into the
+/// same bytes.
 pub async fn everything(stack: &Stack) -> Vec<BTreeMap<String, AttributeValue>> {
     let mut items = as_stored(stack);
+    open_secrets(&stack.kms.secrets(), &mut items).await;
     let text = |item: &BTreeMap<String, AttributeValue>, name| item[name].as_s().unwrap().clone();
     items.retain(|item| !item.contains_key("used_on"));
     for head in items.iter_mut().filter(|item| text(item, "sk") == LIST_HEAD) {

@@ -59,6 +59,7 @@ pub fn environment(stack: &Stack) -> Vec<(&'static str, String)> {
         ("TABLE_NAME", local::database::TABLE_NAME),
         ("FILES_BUCKET", local::bucket::BUCKET_NAME),
         ("FAILED_RECORDS_BUCKET", local::bucket::FAILED_RECORDS_NAME),
+        ("SECRETS_KEY", local::kms::KEY),
         ("PAYMENT_API_BASE", &stack.gateway.service.config.payment_api_base),
         ("API_BASE_URL", &stack.url),
         ("SENDS_PER_SECOND", "10"),
@@ -70,6 +71,7 @@ pub fn environment(stack: &Stack) -> Vec<(&'static str, String)> {
         ("TABLE_ATTEMPT_SECONDS", "60"),
         ("AWS_ENDPOINT_URL_DYNAMODB", &stack.dynamodb_url),
         ("AWS_ENDPOINT_URL_S3", &stack.s3_url),
+        ("AWS_ENDPOINT_URL_KMS", &stack.kms_url),
     ];
     environment.map(|(name, value)| (name, value.to_owned())).into()
 }

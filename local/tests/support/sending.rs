@@ -15,7 +15,6 @@ use shared::network::{Network, SystemLookup};
 use shared::records::delivery::Delivery;
 use shared::table::Table;
 use shared::table::page::PageQuery;
-use shared::table::store::Store;
 use shared::values::id::{EndpointId, OrgId};
 use shared::values::tenant::Tenant;
 use shared::values::time::{Clock, Timestamp};
@@ -79,7 +78,7 @@ impl Setup {
         let id = serde_json::from_value(issued["org_id"].clone()).unwrap();
         #[expect(clippy::disallowed_methods, reason = "the tests are their own operator")]
         let tenant = Tenant::operator(id);
-        let table = Table::new(Store::new(self.stack.client.clone(), TABLE_NAME.into()), tenant);
+        let table = Table::new(self.stack.store(), tenant);
         Org { id, key: issued["api_key"].as_str().unwrap().to_owned(), table }
     }
 

@@ -25,7 +25,9 @@ async fn rotate(stack: &Stack) -> String {
 
 async fn stored(stack: &Stack) -> Webhook {
     let webhook: WebhookId = id('a', kind::WEBHOOK, 1).parse::<Uuid>().unwrap().into();
-    acme(stack).get(webhook).await.unwrap()
+    let mut webhook = acme(stack).get(webhook).await.unwrap();
+    acme(stack).open(&mut webhook).await.unwrap();
+    webhook
 }
 
 /// The secrets that would sign an event at `now`.

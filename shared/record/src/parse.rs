@@ -130,9 +130,14 @@ impl Field {
         self.mark.as_ref().map(|(mark, _)| mark)
     }
 
-    /// Whether texts in it may be secrets.
-    pub fn has_secrets(&self) -> bool {
+    /// Whether answers have it with its secrets masked.
+    pub fn is_masked(&self) -> bool {
         self.mark() == Some(&Mark::Masks)
+    }
+
+    /// Whether it has secrets, which are sealed in the table.
+    pub fn has_secrets(&self) -> bool {
+        matches!(self.mark(), Some(Mark::Masks | Mark::Sealed))
     }
 
     /// Its name in JSON, in the table and in a query.

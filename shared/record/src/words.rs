@@ -31,6 +31,7 @@ pub enum Mark {
     Dates,
     Address,
     Masks,
+    Sealed,
 }
 
 impl RoleWord {
@@ -96,6 +97,7 @@ impl Mark {
     pub const fn roles(&self) -> &'static [RoleWord] {
         match self {
             Self::Dates => &[RoleWord::Created],
+            Self::Sealed => &[RoleWord::Hidden],
             // An update has to be able to set it, and to be refused.
             Self::Address => &[RoleWord::Input, RoleWord::Later],
             Self::Filter | Self::SparseFilter | Self::Unique | Self::UniqueFilter | Self::Masks => {
@@ -142,6 +144,7 @@ impl Mark {
             "dates" => Some(Self::Dates),
             "address" => Some(Self::Address),
             "masks" => Some(Self::Masks),
+            "sealed" => Some(Self::Sealed),
             _ => None,
         }
     }
@@ -158,6 +161,6 @@ fn unknown(token: &Ident) -> String {
 /// `message`, with all marks.
 fn marks(message: &str) -> String {
     format!(
-        "{message}: the marks are `filter`, `sparse filter`, `unique`, `unique filter`, `dates`, `address` and `masks`"
+        "{message}: the marks are `filter`, `sparse filter`, `unique`, `unique filter`, `dates`, `address`, `masks` and `sealed`"
     )
 }

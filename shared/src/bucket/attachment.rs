@@ -2,7 +2,7 @@
 
 use percent_encoding::utf8_percent_encode;
 
-use crate::bucket::signature::ENCODED;
+use crate::aws::signature::ENCODED;
 
 /// The most characters of a name. A longer one is cut at its beginning, because its end says what the file is.
 const LONGEST: usize = 128;

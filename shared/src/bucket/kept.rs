@@ -2,7 +2,7 @@
 
 use percent_encoding::{AsciiSet, utf8_percent_encode};
 
-use crate::bucket::signature::ENCODED;
+use crate::aws::signature::ENCODED;
 use crate::bucket::{Bucket, BucketError, unexpected};
 
 /// Days after which a rule of the bucket removes an object.

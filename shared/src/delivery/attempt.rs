@@ -45,6 +45,7 @@ impl Outbox<'_> {
         let target = match &endpoint.target {
             EndpointTarget::Known(target) => target,
             EndpointTarget::Nowhere(reason) => return self.leave(endpoint, was, Unsent::Impossible(reason)).await,
+            EndpointTarget::Later => return self.leave(endpoint, was, Unsent::Postponed).await,
         };
         let Some(_share) = self.bounds.attempt(endpoint.table.tenant.org(), self.patience(was)).await else {
             return self.leave(endpoint, was, Unsent::Postponed).await;

@@ -8,7 +8,9 @@ use crate::records::assistant::Assistant;
 use crate::records::delivery::{self, Delivery, EndpointHealth, Observed, SentBy, health};
 use crate::records::webhook::{DisabledReason, SigningSecret, Webhook};
 use crate::records::widget::Widget;
+use crate::sealing::SealingError;
 use crate::table::declaration::Declared as _;
+use crate::table::stored::Stored;
 use crate::table::{Table, TableError};
 use crate::values::id::{EndpointId, WebhookId, WidgetId};
 use crate::values::secret::Secret;
@@ -42,6 +44,8 @@ pub enum EndpointTarget {
     Known(Target),
     /// Why there is no target.
     Nowhere(&'static str),
+    /// The secrets cannot be opened now: a later attempt may have them.
+    Later,
 }
 
 /// An address, and the secrets that sign.
@@ -116,7 +120,7 @@ impl Endpoint {
     pub fn connector(&self) -> Option<WidgetId> {
         match &self.target {
             EndpointTarget::Known(target) => target.connector,
-            EndpointTarget::Nowhere(_) => None,
+            EndpointTarget::Nowhere(_) | EndpointTarget::Later => None,
         }
     }
 
@@ -219,18 +223,37 @@ impl Endpoint {
 /// Why nothing is sent if the webhook or the widget is deleted.
 const WEBHOOK_DELETED: &str = "the webhook is deleted";
 const WIDGET_DELETED: &str = "the widget is gone";
+/// Why nothing is sent if a secret was changed or belongs elsewhere. Its owner can rotate it.
+const UNOPENABLE: &str = "the secret that signs cannot be opened";
 
 impl EndpointTarget {
     async fn load(table: &Table, id: EndpointId, connector: bool) -> Result<Self, TableError> {
         if connector { Self::connector(table, id).await } else { Self::webhook(table, id).await }
     }
 
+    /// Opens the secrets of `record`. Where that fails, only the deliveries of its endpoint wait.
+    ///
+    /// # Errors
+    /// The target of these deliveries instead.
+    async fn open<R: Stored>(table: &Table, record: &mut R) -> Result<(), Self> {
+        table.open(record).await.map_err(|error| {
+            tracing::error!(org = %table.tenant.org(), cause = %error, "the secrets of an endpoint cannot be opened");
+            match error {
+                SealingError::Unavailable(_) | SealingError::Refused(_) => Self::Later,
+                SealingError::Unopenable(_) => Self::Nowhere(UNOPENABLE),
+            }
+        })
+    }
+
     async fn webhook(table: &Table, id: EndpointId) -> Result<Self, TableError> {
-        let Some(webhook) = table.find::<Webhook>(WebhookId(id.0)).await? else {
+        let Some(mut webhook) = table.find::<Webhook>(WebhookId(id.0)).await? else {
             return Ok(Self::Nowhere(WEBHOOK_DELETED));
         };
         if !webhook.enabled {
             return Ok(Self::Nowhere("the webhook is disabled"));
+        }
+        if let Err(instead) = Self::open(table, &mut webhook).await {
+            return Ok(instead);
         }
         Ok(Self::Known(Target { url: webhook.endpoint, own: webhook.secrets, former: Vec::new(), connector: None }))
     }
@@ -238,16 +261,23 @@ impl EndpointTarget {
     /// A connector that was set before widgets had secrets knows only those of the webhook of the widget's assistant.
     async fn connector(table: &Table, id: EndpointId) -> Result<Self, TableError> {
         let widget = table.find::<Widget>(WidgetId(id.0)).await?;
-        let Some(widget) = widget else { return Ok(Self::Nowhere(WIDGET_DELETED)) };
-        let Some(url) = widget.connector_url else { return Ok(Self::Nowhere("the widget has no connector")) };
+        let Some(mut widget) = widget else { return Ok(Self::Nowhere(WIDGET_DELETED)) };
+        let Some(url) = widget.connector_url.clone() else { return Ok(Self::Nowhere("the widget has no connector")) };
         let assistant = match widget.assistant_id {
             Some(id) => table.find::<Assistant>(id).await?,
             None => None,
         };
-        let webhook = match assistant.and_then(|assistant| assistant.webhook_id) {
+        let mut webhook = match assistant.and_then(|assistant| assistant.webhook_id) {
             Some(id) => table.find::<Webhook>(id).await?,
             None => None,
         };
+        let mut opened = Self::open(table, &mut widget).await;
+        if let (Ok(()), Some(webhook)) = (&opened, &mut webhook) {
+            opened = Self::open(table, webhook).await;
+        }
+        if let Err(instead) = opened {
+            return Ok(instead);
+        }
         let (own, former) = (widget.secrets, webhook.map_or_else(Vec::new, |webhook| webhook.secrets));
         if own.is_empty() && former.is_empty() {
             return Ok(Self::Nowhere("the widget's assistant has no webhook, whose secret would sign"));

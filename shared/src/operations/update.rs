@@ -57,5 +57,6 @@ pub async fn update<R: Listed>(
         record.touch(now);
         require_room(record)
     };
-    cx.table.try_change_with(id, cx.new_id(), change, with).await.on_missing(R::PARAMETER)
+    let opened = R::sends_masks(changes);
+    cx.table.try_change_opened(id, cx.new_id(), opened, change, with).await.on_missing(R::PARAMETER)
 }

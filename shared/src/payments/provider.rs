@@ -110,7 +110,7 @@ impl<'a> PaymentProvider<'a> {
         })?;
         let without = || SetupFailure::Perhaps(Error::PaymentProvider("a new endpoint without a secret".into()));
         let secret = endpoint.secret.ok_or_else(without)?;
-        Ok(StoredPaymentWebhook { payment_webhook_id: endpoint.id, secret, has_pointer: true })
+        Ok(StoredPaymentWebhook { payment_webhook_id: endpoint.id, secret: secret.into(), has_pointer: true })
     }
 
     /// Updates the endpoint `id`. Returns false if the provider no longer has it.

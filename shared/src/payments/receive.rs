@@ -52,8 +52,8 @@ pub fn payment_event(tenant: &Tenant, event: &Fingerprint) -> Key {
 }
 
 impl Store {
-    /// The agency that receives events of the payment provider, and its organisation. An unknown agency takes the same
-    /// calls.
+    /// The agency that receives events of the payment provider, with open secrets, and its organisation. An unknown agency
+    /// takes the same calls of the table.
     ///
     /// # Errors
     /// [`TableError`].
@@ -61,7 +61,10 @@ impl Store {
         let pointers = self.query(&payment_webhooks(id), "ORG#", Some(1)).await?;
         let tenant = pointers.first().and_then(key_of).and_then(|pointer| Tenant::of_pointer(&pointer.sk));
         let table = Table::new(self.clone(), tenant.unwrap_or(Tenant::nonexistent()));
-        let agency = table.find::<Agency>(id).await?;
+        let mut agency = table.find::<Agency>(id).await?;
+        if let Some(agency) = &mut agency {
+            table.open(agency).await?;
+        }
         Ok(tenant.zip(agency.filter(|agency| agency.payment_webhook.is_some())))
     }
 }

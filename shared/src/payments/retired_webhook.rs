@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::payments::provider::PaymentProvider;
-use crate::records::agency::{Agency, StoredPaymentWebhook};
+use crate::records::agency::{Agency, StoredPaymentWebhook, payment_api_key};
 use crate::records::due::Due;
 use crate::request::error::Result;
 use crate::request::event::EventContext;
@@ -14,7 +14,7 @@ use crate::table::keys::Key;
 use crate::table::stored::{Single, Stored};
 use crate::table::{Table, TableError};
 use crate::values::id::AgencyId;
-use crate::values::secret::Secret;
+use crate::values::secret::{FoundSecret, HoldsSecrets as _, StoredSecret};
 use crate::values::tenant::Tenant;
 use crate::values::time::Timestamp;
 
@@ -32,7 +32,8 @@ const TRIES: u32 = 12;
 pub struct RetiredWebhook {
     agency_id: AgencyId,
     payment_webhook_id: String,
-    payment_api_key: Secret,
+    /// The key itself; or, if it is sealed, the billing plan in which it is.
+    payment_api_key: StoredSecret,
     /// The number of attempts.
     tries: u32,
     /// When the next attempt is due.
@@ -49,6 +50,28 @@ impl Stored for RetiredWebhook {
     fn due_partition(&self, agency: AgencyId) -> Option<String> {
         Some(Due::RetiredWebhook.partition(agency.0))
     }
+
+    const HAS_SECRETS: bool = true;
+
+    fn secrets(&mut self) -> Vec<(&'static str, FoundSecret<'_>)> {
+        let mut found = Vec::new();
+        self.payment_api_key.secrets(&mut found);
+        found.into_iter().map(|found| (PLACE, found)).collect()
+    }
+}
+
+/// The place of the key: a deleted agency's billing plan comes here as it is sealed, so that its removal needs no KMS.
+const PLACE: &str = "Agency.billing_plan";
+
+impl RetiredWebhook {
+    /// The key, which is open; `None` if a sealed billing plan has none.
+    fn key(&self) -> Option<String> {
+        let text = self.payment_api_key.open()?.expose();
+        match serde_json::from_str(text) {
+            Ok(plan) => payment_api_key(&plan),
+            Err(_) => Some(text.to_owned()),
+        }
+    }
 }
 
 impl Single for RetiredWebhook {}
@@ -60,7 +83,7 @@ impl Agency {
         Some(RetiredWebhook {
             agency_id: self.id,
             payment_webhook_id: webhook.payment_webhook_id.clone(),
-            payment_api_key: self.payment_api_key()?.into(),
+            payment_api_key: self.stored_payment_key()?,
             tries: 0,
             due_at: now,
         })
@@ -127,8 +150,7 @@ async fn remove(cx: &EventContext<'_>, key: &Key) -> Result<()> {
     let (table, now) = (cx.table(tenant), cx.service.clock.now());
     let Some(item) = cx.service.store.get(key).await? else { return Ok(()) };
     let mut webhook: RetiredWebhook = from_item(item)?;
-    let provider = PaymentProvider::new(&cx.service.config.payment_api_base, webhook.payment_api_key.expose());
-    let gone = provider.remove_webhook(&webhook.payment_webhook_id).await;
+    let gone = remove_at_provider(&table, webhook.clone(), &cx.service.config.payment_api_base).await;
     webhook.tries += 1;
     let (agency, tries) = (webhook.agency_id, webhook.tries);
     match gone {
@@ -145,4 +167,11 @@ async fn remove(cx: &EventContext<'_>, key: &Key) -> Result<()> {
         Ok(_) | Err(TableError::Missing) => Ok(()),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Removes a webhook at the provider, whose address is `base`. Without a key nobody can remove it.
+async fn remove_at_provider(table: &Table, mut webhook: RetiredWebhook, base: &str) -> Result<()> {
+    table.open(&mut webhook).await?;
+    let Some(key) = webhook.key() else { return Ok(()) };
+    PaymentProvider::new(base, &key).remove_webhook(&webhook.payment_webhook_id).await
 }

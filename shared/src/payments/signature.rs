@@ -5,6 +5,7 @@ use ring::hmac::{self, HMAC_SHA256, Key};
 
 use crate::records::agency::StoredPaymentWebhook;
 use crate::request::signed::SignedMessage;
+use crate::values::secret::Secret;
 
 /// The header, in lower case.
 pub const HEADER: &str = "stripe-signature";
@@ -15,10 +16,11 @@ const TOLERANCE: u64 = 300;
 /// The key that is used if there is no webhook. A signature made with it is never accepted.
 const SUBSTITUTE: &str = "the secret of nobody";
 
-/// Whether the provider has signed `message` for this webhook. Without a webhook the result is false, after the same
-/// work.
+/// Whether the provider has signed `message` for this webhook, whose secret is open. Without a webhook the result is
+/// false, after the same work.
 pub fn is_signed(webhook: Option<&StoredPaymentWebhook>, message: &SignedMessage<'_>) -> bool {
-    let secret = webhook.map_or(SUBSTITUTE, |webhook| webhook.secret.expose());
+    let secret = webhook.and_then(|webhook| webhook.secret.open());
+    let (has_secret, secret) = (secret.is_some(), secret.map_or(SUBSTITUTE, Secret::expose));
     let Header { time, signatures } = Header::read(message.signature.unwrap_or_default());
     let key = Key::new(HMAC_SHA256, secret.as_bytes());
     let mut signed = hmac::Context::with_key(&key);
@@ -31,7 +33,7 @@ pub fn is_signed(webhook: Option<&StoredPaymentWebhook>, message: &SignedMessage
     let is_signed = signatures.iter().any(matches);
     let now = message.now.unix_seconds();
     let in_time = time.parse().is_ok_and(|time: i64| now.abs_diff(time) <= TOLERANCE);
-    is_signed && in_time && webhook.is_some()
+    is_signed && in_time && has_secret
 }
 
 /// The parts of the header.

@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 use crate::input::Count;
 use crate::table::keys::Key;
 use crate::values::id::{AgencyId, BillingPlanId, OrgId, UserId};
-use crate::values::json::JsonObject;
+use crate::values::json::{GuardedObject, JsonObject};
 use crate::values::mask::is_masked;
-use crate::values::secret::Secret;
+use crate::values::secret::{FoundSecret, HoldsSecrets, Secret, StoredSecret};
 use crate::values::tenant::Tenant;
 use crate::values::text::{Description, Name};
 use crate::values::time::Timestamp;
@@ -18,15 +18,15 @@ crate::record! {
         /// The organisation that owns the agency. A body may leave it out; if it names one, it must be that of the API key.
         org org_id: OrgId,
         /// The agency's branding, such as logo and colours. The service stores it and does not read it.
-        input(masks) branding: JsonObject = JsonObject::default(),
+        input(masks) branding: GuardedObject = GuardedObject::default(),
         /// The agency's domains. The service stores them and does not read them.
-        input(masks) domain: JsonObject = JsonObject::default(),
+        input(masks) domain: GuardedObject = GuardedObject::default(),
         /// Free-form. `payment_api_key` in it is the key for the payment provider. It is answered masked, as every secret of an agency: its first 7 and last 4 characters, or nothing of it if it has fewer than 20.
-        input(masks) billing_plan: JsonObject = JsonObject::default(),
+        input(masks) billing_plan: GuardedObject = GuardedObject::default(),
         /// How the agency's users sign in. The service stores it and does not read it.
-        input(masks) user_auth: JsonObject = JsonObject::default(),
+        input(masks) user_auth: GuardedObject = GuardedObject::default(),
         /// Its webhook at the payment provider, once it is set up.
-        hidden payment_webhook: Option<StoredPaymentWebhook> = None,
+        hidden(sealed) payment_webhook: Option<StoredPaymentWebhook> = None,
         /// The number of failed set-ups: for a day, the provider repeats its first answer to an idempotency key, even a
         /// failure.
         hidden failed_setups: Option<u32> = None,
@@ -35,15 +35,31 @@ crate::record! {
     }
 }
 
+/// The member of the billing plan that has the key for the payment provider.
+const PAYMENT_API_KEY: &str = "payment_api_key";
+
+/// The key for the payment provider in `plan`, which is open.
+pub fn payment_api_key(plan: &GuardedObject) -> Option<String> {
+    plan.text(PAYMENT_API_KEY).filter(|key| !key.is_empty() && !is_masked(key))
+}
+
 /// Seconds for which a refused checkout is shown.
 const SHOWN: i64 = 30 * 86_400;
 /// The most refused checkouts that an agency keeps. The oldest ones are dropped first.
 const MOST_REFUSED: usize = 20;
 
 impl Agency {
-    /// The key for the payment provider, if the agency has one.
+    /// The key for the payment provider, if the agency has one and its secrets are open.
     pub fn payment_api_key(&self) -> Option<String> {
-        self.billing_plan.text("payment_api_key").filter(|key| !key.is_empty() && !is_masked(key))
+        payment_api_key(&self.billing_plan)
+    }
+
+    /// The key for the payment provider as the table has it, if the agency has one: open, or in its sealed billing plan.
+    pub fn stored_payment_key(&self) -> Option<StoredSecret> {
+        if self.billing_plan.stored().open().is_some() {
+            return self.payment_api_key().map(|key| Secret::from(key).into());
+        }
+        self.billing_plan.has_text(PAYMENT_API_KEY).then(|| self.billing_plan.stored().clone())
     }
 
     /// Whether its key for the payment provider is of live mode. `None` if the key does not say.
@@ -203,11 +219,17 @@ pub struct StoredPaymentWebhook {
     /// Identifier of the webhook endpoint at the payment provider.
     pub payment_webhook_id: String,
     /// The secret with which the provider signs its events. The provider returns it only once.
-    pub secret: Secret,
+    pub secret: StoredSecret,
     /// Whether a pointer leads to the agency. A webhook that was stored before the service received its events has
     /// none; the next set-up adds it.
     #[serde(default)]
     pub has_pointer: bool,
+}
+
+impl HoldsSecrets for StoredPaymentWebhook {
+    fn secrets<'a>(&'a mut self, found: &mut Vec<FoundSecret<'a>>) {
+        self.secret.secrets(found);
+    }
 }
 
 crate::choice! {

@@ -7,8 +7,9 @@ use crate::input::{Location, Patch, member};
 use crate::request::error::{Error, Result};
 use crate::table::declaration::Declared;
 use crate::table::quota::{Amounts, Quota};
+use crate::values::hash::{hex, sha256};
 use crate::values::id::WebhookId;
-use crate::values::secret::Secret;
+use crate::values::secret::{FoundSecret, HoldsSecrets, Secret, StoredSecret};
 use crate::values::text::Name;
 use crate::values::time::Timestamp;
 
@@ -45,7 +46,7 @@ crate::record! {
         /// When it last changed.
         updated updated_at: Timestamp,
         /// The secrets that sign its events, the newest first.
-        hidden secrets: Vec<SigningSecret> = Vec::new(),
+        hidden(sealed) secrets: Vec<SigningSecret> = Vec::new(),
     }
 }
 
@@ -53,21 +54,41 @@ crate::record! {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SigningSecret {
     /// `whsec_` and base64.
-    pub secret: Secret,
+    pub secret: StoredSecret,
     /// When it stops signing; `None` for the newest.
     pub expires_at: Option<Timestamp>,
+}
+
+impl HoldsSecrets for SigningSecret {
+    fn secrets<'a>(&'a mut self, found: &mut Vec<FoundSecret<'a>>) {
+        found.push(FoundSecret { secret: &mut self.secret, shown: |secret| Some(fingerprint(secret)) });
+    }
+}
+
+/// By this a repeated request recognises the secret that its first attempt has sealed. It reveals nothing: a secret has 32
+/// random bytes.
+fn fingerprint(secret: &str) -> String {
+    hex(&sha256([secret.as_bytes()])[..8])
 }
 
 impl SigningSecret {
     /// The list of a first secret.
     pub fn first(secret: Secret) -> Vec<Self> {
-        vec![Self { secret, expires_at: None }]
+        vec![Self { secret: secret.into(), expires_at: None }]
+    }
+
+    /// Whether it is `secret`.
+    pub fn is(&self, secret: &Secret) -> bool {
+        match &self.secret {
+            StoredSecret::Open(known) => known == secret,
+            StoredSecret::Sealed(sealed) => sealed.shown == fingerprint(secret.expose()),
+        }
     }
 
     /// Puts `secret` before the `others`, unless it is there already. The replaced one also signs for a day, unless newer
     /// secrets push it out of the list before that. Returns whether the list has changed.
     pub fn rotate(others: &mut Vec<Self>, secret: &Secret, now: Timestamp) -> bool {
-        if others.iter().any(|known| known.secret == *secret) {
+        if others.iter().any(|known| known.is(secret)) {
             return false;
         }
         let until = now.plus_seconds(ROTATION);
@@ -75,15 +96,15 @@ impl SigningSecret {
         for old in others.iter_mut() {
             old.expires_at.get_or_insert(until);
         }
-        others.insert(0, Self { secret: secret.clone(), expires_at: None });
+        others.insert(0, Self { secret: secret.clone().into(), expires_at: None });
         others.truncate(MOST_SECRETS);
         true
     }
 
-    /// The ones of `secrets` that sign at `now`.
+    /// The ones of `secrets`, which are open, that sign at `now`.
     pub fn signing(secrets: &[Self], now: Timestamp) -> Vec<&Secret> {
         let valid = secrets.iter().filter(|secret| secret.expires_at.is_none_or(|expires| now < expires));
-        valid.map(|secret| &secret.secret).collect()
+        valid.filter_map(|secret| secret.secret.open()).collect()
     }
 }
 
@@ -151,7 +172,7 @@ impl Webhook {
         self.touch(now);
     }
 
-    /// The secrets that sign at `now`.
+    /// The secrets that sign at `now`, if they are open.
     pub fn signing(&self, now: Timestamp) -> Vec<&Secret> {
         SigningSecret::signing(&self.secrets, now)
     }

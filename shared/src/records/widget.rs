@@ -104,7 +104,7 @@ crate::record! {
         updated updated_at: Timestamp,
         /// The secrets that sign the events to its connector, the newest first. A widget that has had no connector since
         /// widgets got secrets has none.
-        hidden secrets: Vec<SigningSecret> = Vec::new(),
+        hidden(sealed) secrets: Vec<SigningSecret> = Vec::new(),
     }
 }
 
@@ -121,7 +121,7 @@ pub struct WidgetWithSecret {
 impl WidgetWithSecret {
     /// `widget` after a request that made `secret`. It is answered if the widget has it.
     pub fn new(widget: Widget, secret: Option<Secret>) -> Self {
-        let has = |secret: &Secret| widget.secrets.iter().any(|known| known.secret == *secret);
+        let has = |secret: &Secret| widget.secrets.iter().any(|known| known.is(secret));
         let secret = secret.filter(has);
         Self { widget, secret }
     }

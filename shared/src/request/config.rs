@@ -20,6 +20,8 @@ pub struct Config {
     pub files_bucket: String,
     /// `FAILED_RECORDS_BUCKET`: the bucket of the batches that the functions on the table's stream gave up.
     pub failed_records_bucket: String,
+    /// `SECRETS_KEY`: the key of KMS that encrypts the data keys of secrets. Without it secrets are neither stored nor read.
+    pub secrets_key: Option<String>,
     /// `PAYMENT_API_BASE`: base address of the payment provider, without a trailing slash.
     pub payment_api_base: String,
     /// `SENDS_PER_SECOND`: the rate limit of a widget.
@@ -98,6 +100,7 @@ impl Config {
             table_name: required("TABLE_NAME")?,
             files_bucket: required("FILES_BUCKET")?,
             failed_records_bucket: required("FAILED_RECORDS_BUCKET")?,
+            secrets_key: variable("SECRETS_KEY"),
             payment_api_base: required("PAYMENT_API_BASE")?,
             sends_per_second: number("SENDS_PER_SECOND")?,
             quotas: required("QUOTAS")?.parse().map_err(|_| Unset("QUOTAS"))?,

@@ -12,6 +12,7 @@ use crate::input::Issue;
 use crate::input::Issues;
 use crate::input::Location;
 use crate::request::limit::headers;
+use crate::sealing::SealingError;
 use crate::table::TableError;
 use crate::table::error::NotChanged;
 use crate::table::quota::{Quota, Reached};
@@ -239,6 +240,12 @@ impl From<BucketError> for Error {
             BucketError::Unavailable(cause) => Self::Unavailable(cause),
             BucketError::Broken(cause) => Self::Internal(cause),
         }
+    }
+}
+
+impl From<SealingError> for Error {
+    fn from(error: SealingError) -> Self {
+        TableError::from(error).into()
     }
 }
 

@@ -35,6 +35,7 @@ use crate::runtime::http_client;
 use crate::runtime::operator::Task;
 use crate::runtime::schedule::Scheduled;
 use crate::runtime::stream::{BatchOrTick, BatchOutcome, Consumer, StreamEvent};
+use crate::sealing::{Kms, Secrets};
 use crate::table::store::Store;
 use crate::values::id::Ids;
 use crate::values::time::Clock;
@@ -175,7 +176,10 @@ async fn service(network: Network) -> Result<Service, Fatal> {
     let config = Config::from_env()?;
     let connector = http_client::connector(http_client::amazon_roots()?);
     let sdk = sdk_config(http_client::client(connector.clone()), config.table_attempt).await;
-    let store = Store::new(aws_sdk_dynamodb::Client::new(&sdk), config.table_name.clone()).with_quotas(config.quotas);
+    let key = config.secrets_key.as_deref();
+    let kms = key.map(|key| Kms::new(&sdk, key, connector.clone(), config.table_attempt));
+    let store = Store::new(aws_sdk_dynamodb::Client::new(&sdk), config.table_name.clone());
+    let store = store.with_quotas(config.quotas).sealing(Secrets::new(kms));
     // Initialisation has the full processor, and no caller waits for it, so the connection is opened here. If this
     // fails, the first request opens the connection and reports its own failure.
     if let Err(error) = store.warm_up().await {

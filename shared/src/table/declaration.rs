@@ -45,7 +45,8 @@
 //! | `sparse filter` | the same | the same, where few rows have the same value: no set is kept of it and other filters together |
 //! | `unique` | the same | no two records of a list have the same value |
 //! | `unique filter` | the same | the same, and a list can be asked for the record with a value |
-//! | `masks` | the same | texts in the object may be secrets: a secret is answered masked, and stays as it is where an update sends it back masked |
+//! | `masks` | the same | texts in the object may be secrets: it is sealed in the table, a secret is answered masked, and stays as it is where an update sends it back masked |
+//! | `sealed` | `hidden` | the secrets in it are sealed in the table |
 //! | `address` | `input`, `later` | it is the address of an endpoint: events are sent to it, so create and update refuse one that is not public. A read-only key sees it without its query |
 //! | `dates` | `created` | lists can be filtered by `date_from` and `date_to` |
 //!
@@ -102,6 +103,11 @@ pub trait Declared: Schema + Versioned + serde::Serialize + Clone + Send + Sync 
 
     /// Makes the changes of an update.
     fn apply(&mut self, changes: &Self::Changes);
+
+    /// Whether an update has masked texts, which stand for secrets of the record: they have to be open then.
+    fn sends_masks(_: &Self::Changes) -> bool {
+        false
+    }
 
     /// Notes that the record changed `now`.
     fn touch(&mut self, _now: Timestamp) {}
@@ -383,7 +389,7 @@ mod tests {
 
     use super::*;
     use crate::values::id::TagId;
-    use crate::values::json::JsonObject;
+    use crate::values::json::GuardedObject;
 
     crate::record! {
         /// A record whose fields have the names of variables that its code has.
@@ -395,7 +401,7 @@ mod tests {
             /// Three.
             input changes: bool = false,
             /// Four.
-            input(masks) value: JsonObject,
+            input(masks) value: GuardedObject,
             /// Five.
             org named: OrgId,
             /// Six.

@@ -1,5 +1,6 @@
 //! One organisation's part of the table.
 
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
@@ -62,8 +63,12 @@ impl Table {
     ///
     /// # Errors
     /// [`TableError`].
-    pub async fn put_single<R: Single>(&self, id: R::Id, record: &R) -> Result<(), TableError> {
-        self.store.put(self.item(id, record)?).await
+    pub async fn put_single<R: Single + Clone>(&self, id: R::Id, record: &R) -> Result<(), TableError> {
+        let mut sealed = Cow::Borrowed(record);
+        if R::HAS_SECRETS {
+            self.seal(sealed.to_mut()).await?;
+        }
+        self.store.put(self.item(id, &*sealed)?).await
     }
 
     /// Removes a record outside any list, and returns it as it was, in one conditional write.

@@ -14,6 +14,7 @@ use crate::table::keys::{Key, list_block, list_section};
 use crate::table::ordinals::{BLOCK, SECTION};
 use crate::table::part::Table;
 use crate::table::retry::LostAnswer;
+use crate::table::secrets::seal;
 use crate::table::store::TRANSACTION_LIMIT;
 use crate::table::stored::{Listed, is_proven};
 use crate::table::transaction::{Transaction, Unmet, Write};
@@ -67,7 +68,8 @@ impl Table {
     ) -> Result<R, TableError> {
         let NewRow { of, id, origin, now } = new;
         // The references do not depend on the ordinal.
-        let sample = make(R::id_at(of, id, 0));
+        let mut sample = make(R::id_at(of, id, 0));
+        let key = self.sealing_key(&mut sample).await?;
         let required: Vec<Required> = Required::all(R::parent(&self.tenant, of), sample.references(&self.tenant));
         let reserved = if required.iter().all(|required| self.store.recent.existed(&required.key, required.proof)) {
             let (reserved, there) = futures_util::join!(self.reserve::<R>(of, 1), self.require(&required));
@@ -83,7 +85,8 @@ impl Table {
             self.reserve::<R>(of, 1).await?
         };
         let at = R::id_at(of, id, reserved.first());
-        let row = make(at);
+        let mut row = make(at);
+        seal(key.as_ref(), &mut row)?;
         let mut transaction = Transaction::of_request(self);
         transaction.once(origin, row.uuid(), now);
         transaction.insert(at, &row)?;
@@ -112,7 +115,8 @@ impl Table {
         let mut rows = Vec::with_capacity(ids.len());
         for ((index, id), ordinal) in ids.iter().enumerate().zip(reserved.ordinals()) {
             let at = R::id_at(of, *id, ordinal);
-            let row = make(index, at);
+            let mut row = make(index, at);
+            self.seal(&mut row).await?;
             transaction.insert(at, &row)?;
             rows.push(row);
         }
@@ -188,8 +192,23 @@ impl Table {
         change: impl Fn(&mut R) -> Result<(), E> + Sync,
         with: impl Fn(&R, &R) -> Option<Write> + Sync,
     ) -> Result<R, NotChanged<E>> {
+        self.try_change_opened(id, by, false, change, with).await
+    }
+
+    /// The same. `change` gets the row with its secrets `opened` if it needs them.
+    ///
+    /// # Errors
+    /// The same as for [`Table::try_change`].
+    pub(crate) async fn try_change_opened<R: Listed, E>(
+        &self,
+        id: R::Id,
+        by: Uuid,
+        opened: bool,
+        change: impl Fn(&mut R) -> Result<(), E> + Sync,
+        with: impl Fn(&R, &R) -> Option<Write> + Sync,
+    ) -> Result<R, NotChanged<E>> {
         let row: R = self.get(id).await?;
-        self.change_read(row, id, Some(by), change, with).await
+        self.change_read(row, id, (Some(by), opened), change, with).await
     }
 
     /// The same for the row `id`, which was read already. Without a request `by`, every call makes the change.
@@ -197,7 +216,7 @@ impl Table {
         &self,
         mut was: R,
         id: R::Id,
-        by: Option<Uuid>,
+        (by, opened): (Option<Uuid>, bool),
         change: impl Fn(&mut R) -> Result<(), E> + Sync,
         with: impl Fn(&R, &R) -> Option<Write> + Sync,
     ) -> Result<R, NotChanged<E>> {
@@ -207,7 +226,11 @@ impl Table {
                 return Ok(was);
             }
             let mut is = was.clone();
+            if opened {
+                self.open(&mut is).await.map_err(TableError::from)?;
+            }
             change(&mut is).map_err(NotChanged::Refused)?;
+            self.seal(&mut is).await?;
             // Two ids may end in the same ordinal, and so have the same key: only the whole id identifies the record.
             let (known, mut named) = (was.references(&self.tenant), is.references(&self.tenant));
             named.retain(|new| !known.iter().any(|old| (&old.key, old.proof) == (&new.key, new.proof)));
@@ -232,7 +255,8 @@ impl Table {
     ///
     /// # Errors
     /// [`TableError`].
-    pub async fn replace<R: Listed>(&self, id: R::Id, was: &R, is: R) -> Result<Option<R>, TableError> {
+    pub async fn replace<R: Listed>(&self, id: R::Id, was: &R, mut is: R) -> Result<Option<R>, TableError> {
+        self.seal(&mut is).await?;
         let mut transaction = Transaction::new(self);
         let is = transaction.replace(id, was, is, None)?;
         Ok(was_done(transaction.commit().await)?.then_some(is))

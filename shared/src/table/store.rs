@@ -19,6 +19,7 @@ use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use futures_util::future::try_join_all;
 use uuid::Uuid;
 
+use crate::sealing::Secrets;
 use crate::table::call::{Calls, UnderWay};
 use crate::table::error::{Cancelled, TableError, broken};
 use crate::table::expression::{Condition, Expressions, UpdateExpression};
@@ -46,6 +47,8 @@ pub struct Store {
     pub(super) recent: Recent,
     /// The limits of each organisation.
     pub(super) quotas: Quotas,
+    /// Seals and opens the secrets of records.
+    pub(super) secrets: Secrets,
     /// When the request began for which the calls are made.
     begun: Option<Instant>,
     /// How long a request retries after conflicts with others.
@@ -62,9 +65,16 @@ impl Store {
             calls: Calls::default(),
             recent: Recent::default(),
             quotas: Quotas::default(),
+            secrets: Secrets::new(None),
             begun: None,
             patience: PATIENCE,
         }
+    }
+
+    /// The same table, whose secrets `secrets` seals and opens.
+    #[must_use]
+    pub fn sealing(self, secrets: Secrets) -> Self {
+        Self { secrets, ..self }
     }
 
     /// The same table for requests that have this much time for retries.
@@ -82,7 +92,8 @@ impl Store {
     /// The same table in another process, with an empty memory.
     #[must_use]
     pub fn in_another_process(&self) -> Self {
-        Self { recent: Recent::default(), calls: Calls::default(), ..self.clone() }
+        let secrets = self.secrets.in_another_process();
+        Self { recent: Recent::default(), calls: Calls::default(), secrets, ..self.clone() }
     }
 
     /// The same table for a request that begins now, whose calls `meter` counts.

@@ -52,6 +52,7 @@ use crate::table::item::has_id;
 use crate::table::keys::Key;
 use crate::table::quota::Amounts;
 use crate::values::id::Id;
+use crate::values::secret::FoundSecret;
 use crate::values::tenant::Tenant;
 
 /// A record in the table.
@@ -80,6 +81,14 @@ pub trait Stored: Serialize + DeserializeOwned + Send + Sync {
     /// [`TableError::Broken`] where one cannot be an attribute.
     fn hide(&self, _: &mut Item) -> Result<(), TableError> {
         Ok(())
+    }
+
+    /// Whether it has fields with secrets.
+    const HAS_SECRETS: bool = false;
+
+    /// Its secrets, each with its place: the record and the field.
+    fn secrets(&mut self) -> Vec<(&'static str, FoundSecret<'_>)> {
+        Vec::new()
     }
 
     /// Its partition in the index of due items, as long as it has a due time.

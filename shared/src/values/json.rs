@@ -3,6 +3,7 @@
 //! DynamoDB's maps refuse empty keys, more than 32 levels and more than 38 digits. A string attribute accepts all of
 //! them, and the answer is equal to the input, byte by byte. Nothing is parsed in between.
 
+mod guarded;
 mod texts;
 
 use std::collections::HashMap;
@@ -13,6 +14,7 @@ use serde_json::{Value, json};
 
 use crate::input::schema::Schema;
 use crate::input::{Issues, Location, Parse, Raw, Source, reject, words};
+pub use crate::values::json::guarded::GuardedObject;
 use crate::values::json::texts::{JsonText, texts};
 use crate::values::mask::is_masked;
 

@@ -74,7 +74,8 @@ fn changed(declaration: &Declaration) -> impl Iterator<Item = &Field> {
 pub fn methods(declaration: &Declaration) -> TokenStream {
     let (begun, touched, changes) = (begun(declaration), touched(declaration), read_changes(declaration));
     let (applied, addresses) = (applied(declaration), addresses(declaration));
-    code! { #begun #touched #changes #applied #addresses }
+    let masks = sends_masks(declaration);
+    code! { #begun #touched #changes #applied #masks #addresses }
 }
 
 /// The fields that a new record does not get from its body.
@@ -159,6 +160,26 @@ fn applied(declaration: &Declaration) -> TokenStream {
             #(#applied)*
         }
     }
+}
+
+/// Whether an update has masked texts, which stand for secrets of the record.
+fn sends_masks(declaration: &Declaration) -> Option<TokenStream> {
+    let masked = changed(declaration).filter(|field| field.is_masked());
+    let fields: Vec<TokenStream> = masked
+        .map(|field| {
+            let name = &field.name;
+            code_of! { field =>
+                matches!(&changes.#name, crate::input::Patch::Set(value) if value.has_masks())
+            }
+        })
+        .collect();
+    (!fields.is_empty()).then(|| {
+        code! {
+            fn sends_masks(changes: &Fields) -> bool {
+                [#(#fields),*].contains(&true)
+            }
+        }
+    })
 }
 
 /// The addresses of endpoints, in the record and in an update.

@@ -2,7 +2,7 @@
 
 use proc_macro2::TokenStream;
 
-use super::code;
+use super::{code, code_of};
 use crate::parse::Declaration;
 use crate::place::{ListOwner, ListPlace};
 
@@ -80,6 +80,7 @@ fn stored(declaration: &Declaration, parts: &Parts) -> TokenStream {
             }
         }
     });
+    let secrets = secrets(declaration);
     code! {
         impl crate::table::stored::Stored for #name {
             type Id = #key;
@@ -99,8 +100,37 @@ fn stored(declaration: &Declaration, parts: &Parts) -> TokenStream {
             }
 
             #due
+            #secrets
         }
     }
+}
+
+/// The secrets of the record, each with its place: no two fields have the same one.
+fn secrets(declaration: &Declaration) -> Option<TokenStream> {
+    let fields: Vec<TokenStream> = declaration
+        .fields
+        .iter()
+        .filter(|field| field.has_secrets())
+        .map(|field| {
+            let (name, place) = (&field.name, format!("{}.{}", declaration.name, field.json()));
+            code_of! { field =>
+                let mut found = Vec::new();
+                crate::values::secret::HoldsSecrets::secrets(&mut self.#name, &mut found);
+                all.extend(found.into_iter().map(|found| (#place, found)));
+            }
+        })
+        .collect();
+    (!fields.is_empty()).then(|| {
+        code! {
+            const HAS_SECRETS: bool = true;
+
+            fn secrets(&mut self) -> Vec<(&'static str, crate::values::secret::FoundSecret<'_>)> {
+                let mut all = Vec::new();
+                #(#fields)*
+                all
+            }
+        }
+    })
 }
 
 /// `impl Listed`.

@@ -32,7 +32,7 @@ pub fn json(declaration: &Declaration) -> TokenStream {
     let name = &declaration.name;
     let members = answered(declaration).map(|field| {
         let (name, json) = (&field.name, field.json());
-        if field.has_secrets() {
+        if field.is_masked() {
             code_of! { field => members.serialize_entry(#json, &self.#name.masked())?; }
         } else {
             code_of! { field => members.serialize_entry(#json, &self.#name)?; }
@@ -157,7 +157,7 @@ fn member(field: &Field) -> TokenStream {
 
 /// The attributes that are stored, and never answered. The item has the secrets themselves, in place of their masks.
 fn hidden(declaration: &Declaration) -> TokenStream {
-    let is_hidden = |field: &&Field| field.role == RoleWord::Hidden || field.has_secrets();
+    let is_hidden = |field: &&Field| field.role == RoleWord::Hidden || field.is_masked();
     let hidden = declaration.fields.iter().filter(is_hidden).map(|field| {
         let (name, json) = (&field.name, field.json());
         code_of! { field => crate::table::item::hide(item, #json, &self.#name)?; }

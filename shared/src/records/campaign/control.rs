@@ -28,7 +28,7 @@ pub async fn control(cx: &Context<'_>, id: CampaignId, command: CampaignCommand)
         *campaign = was.clone().on(command, contact_totals(&was, &items), now).map_err(CommandRefused::WrongPhase)?;
         if *campaign == was { Err(CommandRefused::AlreadyDone(Box::new(was))) } else { Ok(()) }
     };
-    let changed = match cx.table.change_read(campaign, id, Some(by), change, |_, _| None).await {
+    let changed = match cx.table.change_read(campaign, id, (Some(by), false), change, |_, _| None).await {
         Ok(changed) => changed,
         Err(NotChanged::Refused(CommandRefused::AlreadyDone(campaign))) => *campaign,
         Err(NotChanged::Refused(CommandRefused::WrongPhase(refusal))) => return Err(refusal.into()),

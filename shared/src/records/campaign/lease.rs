@@ -105,7 +105,7 @@ async fn step(
         *campaign = campaign.clone().after(step, now).ok_or(())?;
         Ok(())
     };
-    match table.change_read(read, id, None, change, |_, _| None).await {
+    match table.change_read(read, id, (None, false), change, |_, _| None).await {
         Ok(campaign) => Ok(Some(campaign)),
         Err(NotChanged::Refused(()) | NotChanged::Failed(TableError::Missing)) => Ok(None),
         Err(NotChanged::Failed(error)) => Err(error),

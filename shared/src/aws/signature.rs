@@ -1,16 +1,17 @@
-//! AWS Signature Version 4 in the query of an address: with the address, anyone may send this one request until it
-//! expires.
+//! AWS Signature Version 4, in two forms: in the query of an address, with which anyone may send this one request until
+//! it expires; and in the headers of a request that is sent at once.
 
 use std::fmt::Write as _;
 use std::time::{Duration, UNIX_EPOCH};
 
 use aws_sdk_dynamodb::config::Credentials;
 use aws_sigv4::http_request::{
-    PercentEncodingMode, SignableBody, SignableRequest, SignatureLocation, SigningSettings, UriPathNormalizationMode,
-    sign,
+    PercentEncodingMode, SignableBody, SignableRequest, SignatureLocation, SigningInstructions, SigningSettings,
+    UriPathNormalizationMode, sign,
 };
 use aws_sigv4::sign::v4;
 use aws_smithy_runtime_api::client::identity::Identity;
+use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
 
@@ -19,7 +20,7 @@ use crate::values::cause::chain;
 use crate::values::time::Timestamp;
 
 /// The characters that are not encoded in a query; the signature covers the same text.
-pub(super) const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+pub(crate) const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// An address with a signature. With it, anyone may send its request, so `Debug` hides it.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,7 +47,7 @@ impl Schema for SignedUrl {
 }
 
 /// The place and the time for which a signature is valid.
-pub(super) struct Scope<'a> {
+pub(crate) struct Scope<'a> {
     /// The region of the bucket.
     pub region: &'a str,
     /// The time from which it is valid, in whole seconds.
@@ -73,20 +74,55 @@ impl Scope<'_> {
         // S3 expects the key without a second encoding.
         settings.percent_encoding_mode = PercentEncodingMode::Single;
         settings.uri_path_normalization_mode = UriPathNormalizationMode::Disabled;
-        let identity = Identity::from(credentials);
-        let params = v4::SigningParams::builder().identity(&identity).region(self.region).name("s3");
-        let params = params.time(UNIX_EPOCH + Duration::from_secs(self.from.unix_seconds().unsigned_abs()));
-        let params = params.settings(settings).build().map_err(|error| chain(&error))?.into();
         let request = SignableRequest::new(method, url, headers.iter().copied(), SignableBody::UnsignedPayload);
-        let signed = sign(request.map_err(|error| chain(&error))?, &params).map_err(|error| chain(&error))?;
+        let request = request.map_err(|error| chain(&error))?;
+        let signed = signed(("s3", self.region), self.from, settings, credentials, request)?;
         let mut signed_url = url.to_owned();
-        for (name, value) in signed.output().params() {
+        for (name, value) in signed.params() {
             let separator = if signed_url.contains('?') { '&' } else { '?' };
             // Writing to a string cannot fail.
             let _ = write!(signed_url, "{separator}{name}={}", utf8_percent_encode(value, ENCODED));
         }
         Ok(SignedUrl(signed_url))
     }
+}
+
+/// Adds the headers that sign `request` with all of its headers and its body, for `service` in `region`.
+///
+/// # Errors
+/// The reason why it cannot be signed.
+pub(crate) fn sign_headers(
+    (service, region): (&str, &str),
+    now: Timestamp,
+    credentials: Credentials,
+    request: &mut HttpRequest,
+) -> Result<(), String> {
+    let body = request.body().bytes().ok_or("a body that is a stream")?;
+    let signable =
+        SignableRequest::new(request.method(), request.uri(), request.headers().iter(), SignableBody::Bytes(body));
+    let signable = signable.map_err(|error| chain(&error))?;
+    let signed = signed((service, region), now, SigningSettings::default(), credentials, signable)?;
+    let headers: Vec<_> = signed.headers().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    // The message of the error could quote the header.
+    let broken = |_| "a signature that is no header".to_owned();
+    headers
+        .into_iter()
+        .try_for_each(|(name, value)| request.headers_mut().try_insert(name, value).map(drop).map_err(broken))
+}
+
+/// What signs `request`.
+fn signed(
+    (service, region): (&str, &str),
+    time: Timestamp,
+    settings: SigningSettings,
+    credentials: Credentials,
+    request: SignableRequest<'_>,
+) -> Result<SigningInstructions, String> {
+    let identity = Identity::from(credentials);
+    let params = v4::SigningParams::builder().identity(&identity).region(region).name(service);
+    let params = params.time(UNIX_EPOCH + Duration::from_secs(time.unix_seconds().unsigned_abs()));
+    let params = params.settings(settings).build().map_err(|error| chain(&error))?.into();
+    Ok(sign(request, &params).map_err(|error| chain(&error))?.into_parts().0)
 }
 
 #[cfg(test)]
