@@ -118,7 +118,8 @@ async fn empty_stack(root: &Path) -> Result<Stack, Trouble> {
 
 /// A key of a new organisation.
 async fn new_key(stack: &Stack) -> Result<String, Trouble> {
-    let answer = stack.gateway.invoke_by_name("issue-api-key", json!({"name": "replay"}).to_string().as_bytes()).await;
+    let new = json!({"name": "replay", "role": "admin"}).to_string();
+    let answer = stack.gateway.invoke_by_name("issue-api-key", new.as_bytes()).await;
     let issued: Value = serde_json::from_str(&answer.body).unwrap_or_default();
     let key = issued["api_key"].as_str().map(str::to_owned);
     key.ok_or_else(|| Trouble(format!("the local stack issues no key: {}", answer.body)))
@@ -126,14 +127,14 @@ async fn new_key(stack: &Stack) -> Result<String, Trouble> {
 
 /// Whether the service accepts the key for writing too; the request has a body that is never accepted.
 async fn check_key(service: &Address, demo_key: &str) -> Result<(), Trouble> {
-    let route = &routes::CREATE_ASSISTANT;
+    let route = &routes::CREATE_KEY;
     let query = format!("api_key={demo_key}");
     let call =
         Call { method: route.method.into(), path: route.path.into(), query, body: b"{".into(), ..Call::default() };
     match service.send(&call).await?.status {
         401 => Err(Trouble("the service refuses the key (401): it is wrong, expired or revoked, or of another stack".into())),
         403 => Err(Trouble(
-            "the service lets the key do nothing but read (403): most functions want one of the role `full`. A firewall in front \
+            "the service does not let the key do everything (403): some functions want one of the role `admin`. A firewall in front \
              answers 403 as well"
                 .into(),
         )),

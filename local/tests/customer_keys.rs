@@ -9,12 +9,11 @@ use shared::values::id::{ApiKeyId, OrgId};
 use shared::values::limits::Limits;
 use uuid::Uuid;
 
-use crate::scopes::made;
 use crate::support::fixture::{
     ACME, ACME_FULL, ACME_READ_ONLY, acme, as_stored, call, data, everything, failure, get, id, kind, post, settings,
     stack, stack_with_clock,
 };
-use crate::support::records::ACME_ORG;
+use crate::support::records::{ACME_ORG, make_key};
 
 const KEYS: &str = "/api/v1/api_key";
 const TAGS: &str = "/api/v1/tag/list";
@@ -40,7 +39,7 @@ async fn listed(stack: &Stack, id: &str) -> Value {
 #[tokio::test]
 async fn a_made_key_opens_its_organisation_and_is_shown_once() {
     let stack = stack().await;
-    let (key, id) = made(&stack, ACME, &json!({"name": "Shop"})).await;
+    let (key, id) = make_key(&stack, ACME, &json!({"name": "Shop"})).await;
     assert_eq!(status(&stack, &key).await, 200);
     assert_eq!(data(&stack.answer(&call("GET", TAGS, &key)).await), get(&stack, TAGS).await);
     let shown = listed(&stack, &id).await;
@@ -67,7 +66,7 @@ async fn only_a_key_with_the_role_admin_manages_keys() {
 #[tokio::test]
 async fn a_revoked_key_stops_within_5_seconds_and_costs_nothing_more() {
     let (stack, after) = stack_with_clock().await;
-    let (key, id) = made(&stack, ACME, &json!({"name": "Shop"})).await;
+    let (key, id) = make_key(&stack, ACME, &json!({"name": "Shop"})).await;
     let cost = async || stack.answer(&call("GET", TAGS, &key)).await.cost;
     assert_eq!(status(&stack, &key).await, 200);
     let known = cost().await;
@@ -92,7 +91,7 @@ async fn a_request_cannot_revoke_its_own_key() {
     assert_eq!(failure(&answer), (409, vec![r#"["path","api_key_id"] own_api_key"#.into()]));
     assert_eq!(everything(&stack).await, before);
     // Another key of the role may.
-    let (other, _) = made(&stack, ACME, &json!({"name": "Other", "role": "admin"})).await;
+    let (other, _) = make_key(&stack, ACME, &json!({"name": "Other", "role": "admin"})).await;
     assert_eq!(stack.answer(&call("DELETE", &of(&own), &other)).await.status, 200);
 }
 
@@ -101,7 +100,7 @@ async fn a_rotation_keeps_the_old_key_for_the_overlap() {
     let (stack, after) = stack_with_clock().await;
     let body = json!({"name": "Shop", "scopes": ["tag:read"], "user_id": id('a', kind::USER, 1), "requests_per_second": 40, "burst": 60,
         "expires_at": "2026-02-11T12:00:00Z"});
-    let (old, old_id) = made(&stack, ACME, &body).await;
+    let (old, old_id) = make_key(&stack, ACME, &body).await;
     after(86_400_000);
     let rotated =
         data(&send(&stack, "POST", &format!("{}/rotate", of(&old_id)), ACME, json!({"overlap_seconds": 60})).await);
@@ -127,7 +126,7 @@ async fn a_rotation_keeps_the_old_key_for_the_overlap() {
 #[tokio::test]
 async fn a_rotation_without_an_overlap_ends_the_old_key() {
     let (stack, after) = stack_with_clock().await;
-    let (old, id) = made(&stack, ACME, &json!({"name": "Shop"})).await;
+    let (old, id) = make_key(&stack, ACME, &json!({"name": "Shop"})).await;
     assert_eq!(status(&stack, &old).await, 200);
     let rotated = send(&stack, "POST", &format!("{}/rotate", of(&id)), ACME, json!({"overlap_seconds": 0})).await;
     let rotated = data(&rotated);
@@ -147,7 +146,7 @@ async fn a_rotation_without_an_overlap_ends_the_old_key() {
 #[tokio::test]
 async fn a_key_may_rotate_itself() {
     let stack = stack().await;
-    let (admin, id) = made(&stack, ACME, &json!({"name": "Own", "role": "admin"})).await;
+    let (admin, id) = make_key(&stack, ACME, &json!({"name": "Own", "role": "admin"})).await;
     let rotated = data(&send(&stack, "POST", &format!("{}/rotate", of(&id)), &admin, Value::Null).await);
     let new = rotated["api_key"].as_str().unwrap();
     assert_eq!(stack.answer(&call("DELETE", &of(&id), new)).await.status, 200);
@@ -156,7 +155,7 @@ async fn a_key_may_rotate_itself() {
 #[tokio::test]
 async fn an_update_changes_a_key_within_5_seconds() {
     let (stack, after) = stack_with_clock().await;
-    let (key, id) = made(&stack, ACME, &json!({"name": "Shop", "scopes": ["tag:write"]})).await;
+    let (key, id) = make_key(&stack, ACME, &json!({"name": "Shop", "scopes": ["tag:write"]})).await;
     assert_eq!(status(&stack, &key).await, 200);
     let before = listed(&stack, &id).await;
     let change = json!({"scopes": ["contact:read"], "expires_at": "2026-02-01T13:00:00Z", "user_id": self::id('a', kind::USER, 1)});
@@ -183,7 +182,7 @@ async fn an_update_changes_a_key_within_5_seconds() {
 #[tokio::test]
 async fn a_key_that_operators_revoked_stays_revoked() {
     let (stack, after) = stack_with_clock().await;
-    let (key, id) = made(&stack, ACME, &json!({"name": "Shop"})).await;
+    let (key, id) = make_key(&stack, ACME, &json!({"name": "Shop"})).await;
     let named = json!({"org_id": ACME_ORG, "id": id}).to_string();
     stack.gateway.invoke_by_name("revoke-api-key", named.as_bytes()).await;
     let change = json!({"name": "Again", "expires_at": "2027-01-01T00:00:00Z"});
@@ -197,7 +196,7 @@ async fn a_key_that_operators_revoked_stays_revoked() {
 #[tokio::test]
 async fn an_expired_key_is_listed_for_a_week_and_then_removed() {
     let stack = stack().await;
-    let (_, id) = made(&stack, ACME, &json!({"name": "Fair", "expires_at": "2026-03-01T00:00:00Z"})).await;
+    let (_, id) = make_key(&stack, ACME, &json!({"name": "Fair", "expires_at": "2026-03-01T00:00:00Z"})).await;
     let ttls = async || {
         let items = as_stored(&stack).into_iter().filter(|item| item.get("id").is_some_and(|of| of.as_s() == Ok(&id)));
         items.map(|item| item.get("ttl").map(|ttl| ttl.as_n().unwrap().clone())).collect::<Vec<_>>()
@@ -266,7 +265,7 @@ async fn a_key_gets_no_higher_limits_than_its_maker_has() {
 #[tokio::test]
 async fn last_used_at_is_the_day_of_the_last_request() {
     let (stack, after) = stack_with_clock().await;
-    let (key, id) = made(&stack, ACME, &json!({"name": "Shop"})).await;
+    let (key, id) = make_key(&stack, ACME, &json!({"name": "Shop"})).await;
     assert_eq!(listed(&stack, &id).await["last_used_at"], Value::Null);
     let written = async || stack.answer(&call("GET", TAGS, &key)).await.cost.write_units;
     assert_eq!((written().await, written().await), (1.0, 0.0), "a process notes a use once");
@@ -282,7 +281,7 @@ async fn last_used_at_is_the_day_of_the_last_request() {
 async fn the_user_of_a_key_is_the_creator_of_its_links() {
     let stack = stack().await;
     let user = id('a', kind::USER, 1);
-    let (key, _) = made(&stack, ACME, &json!({"name": "Shop", "user_id": user})).await;
+    let (key, _) = make_key(&stack, ACME, &json!({"name": "Shop", "user_id": user})).await;
     let link = |entity: u32| {
         let body = json!({"tag_id": id('a', kind::TAG, 0), "entity_type": "widget", "entity_id": id('a', kind::WIDGET, entity)});
         post("/api/v1/link_tag_entity", &key, body.to_string())
@@ -297,7 +296,7 @@ async fn the_user_of_a_key_is_the_creator_of_its_links() {
 #[tokio::test]
 async fn a_key_that_an_earlier_attempt_made_is_not_made_again() {
     let stack = stack().await;
-    let (_, id) = made(&stack, ACME, &json!({"name": "Shop"})).await;
+    let (_, id) = make_key(&stack, ACME, &json!({"name": "Shop"})).await;
     let (table, id) = (acme(&stack), ApiKeyId(id.parse().unwrap()));
     let held = table.api_key(id).await.unwrap();
     let origin = Some(Uuid::from_u128(7));

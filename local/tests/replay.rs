@@ -145,7 +145,7 @@ async fn the_replay_program_exits_with_its_verdict() {
     assert!(stderr.contains("refuses the key (401)") && !stderr.contains(&unknown), "{stderr}");
     let (code, _, stderr) = call(ACME_READ_ONLY).await;
     assert_eq!(code, Some(2));
-    assert!(stderr.contains("nothing but read (403)"), "{stderr}");
+    assert!(stderr.contains("do everything (403)"), "{stderr}");
     stack.stop().await;
     let (code, _, stderr) = program(&["--base-url", "http://127.0.0.1:1", "--api-key", ACME]);
     assert_eq!(code, Some(2));

@@ -11,17 +11,12 @@ use shared::routes;
 
 use crate::support::agents::{STATELESS, request};
 use crate::support::fixture::{ACME, call, data, everything, failure, id, json, kind, post, stack, valid_call};
-
-/// Makes a key of Acme with the key `by`, and returns the key and its id.
-pub async fn made(stack: &Stack, by: &str, body: &Value) -> (String, String) {
-    let made = data(&stack.answer(&post(routes::CREATE_KEY.path, by, body.to_string())).await);
-    (made["api_key"].as_str().unwrap().to_owned(), made["id"].as_str().unwrap().to_owned())
-}
+use crate::support::records::make_key;
 
 /// A key with these scopes that has the role for `route`.
 async fn key_for(stack: &Stack, route: &Route, scopes: &[KeyScope]) -> String {
     let role = if route.access == Access::Admin { "admin" } else { "full" };
-    made(stack, ACME, &json!({"name": "Scoped", "role": role, "scopes": scopes})).await.0
+    make_key(stack, ACME, &json!({"name": "Scoped", "role": role, "scopes": scopes})).await.0
 }
 
 #[tokio::test]
@@ -51,7 +46,7 @@ async fn a_scope_to_write_includes_to_read_and_never_exceeds_the_role() {
     let scopes = json!(["key:write", "tag:write"]);
     let status = async |key: &str, route: &Route| stack.answer(&valid_call(route, 'a', key)).await.status;
     for (role, wanted) in [("read_only", [200, 403, 403]), ("full", [200, 201, 403]), ("admin", [200, 201, 200])] {
-        let (key, _) = made(&stack, ACME, &json!({"name": role, "role": role, "scopes": scopes})).await;
+        let (key, _) = make_key(&stack, ACME, &json!({"name": role, "role": role, "scopes": scopes})).await;
         let routes = [&routes::LIST_TAGS, &routes::CREATE_TAG, &routes::LIST_KEYS];
         for (route, wanted) in routes.into_iter().zip(wanted) {
             assert_eq!(status(&key, route).await, wanted, "{role} {}", route.name);
@@ -68,7 +63,7 @@ async fn a_key_with_a_scope_to_read_sees_addresses_masked() {
     for (scope, wanted) in
         [("webhook:read", "http://127.0.0.1:1/hooks?…"), ("webhook:write", "http://127.0.0.1:1/hooks?token=hidden")]
     {
-        let (key, _) = made(&stack, ACME, &json!({"name": "x", "scopes": [scope]})).await;
+        let (key, _) = make_key(&stack, ACME, &json!({"name": "x", "scopes": [scope]})).await;
         assert_eq!(data(&stack.answer(&call("GET", &path, &key)).await)["endpoint"], wanted, "{scope}");
     }
 }
@@ -104,9 +99,9 @@ async fn an_unknown_scope_is_refused_at_its_place() {
 async fn a_key_gives_no_scope_that_it_lacks() {
     let stack = stack().await;
     let (admin, _) =
-        made(&stack, ACME, &json!({"name": "A", "role": "admin", "scopes": ["key:write", "tag:write"]})).await;
-    let (_, wider) = made(&stack, ACME, &json!({"name": "B", "scopes": ["tag:read", "contact:read"]})).await;
-    let (_, within) = made(&stack, ACME, &json!({"name": "C", "scopes": ["tag:read"]})).await;
+        make_key(&stack, ACME, &json!({"name": "A", "role": "admin", "scopes": ["key:write", "tag:write"]})).await;
+    let (_, wider) = make_key(&stack, ACME, &json!({"name": "B", "scopes": ["tag:read", "contact:read"]})).await;
+    let (_, within) = make_key(&stack, ACME, &json!({"name": "C", "scopes": ["tag:read"]})).await;
     let before = everything(&stack).await;
     let send = async |method: &str, path: &str, body: Value| {
         let body = body.to_string().into_bytes();
@@ -141,7 +136,7 @@ async fn a_key_gives_no_scope_that_it_lacks() {
 #[tokio::test]
 async fn a_key_with_scopes_sees_only_their_tools() {
     let stack = stack().await;
-    let (key, _) = made(&stack, ACME, &json!({"name": "x", "scopes": ["tag:write", "contact:read"]})).await;
+    let (key, _) = make_key(&stack, ACME, &json!({"name": "x", "scopes": ["tag:write", "contact:read"]})).await;
     let listed = json(&stack.answer(&request(STATELESS, &key, "tools/list", json!({}))).await);
     let shown: BTreeSet<_> =
         listed["result"]["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();

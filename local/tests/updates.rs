@@ -20,9 +20,11 @@ async fn update(stack: &Stack, route: &Route, body: &Value) -> Answer {
     stack.answer(&Call { body: body.to_string().into(), ..valid_call(route, 'a', ACME) }).await
 }
 
-/// The updates whose fields are independent. The fields of a campaign depend on each other: see `update_campaign.rs`.
+/// The updates of records that can be read and whose fields are independent. The fields of a campaign depend on each
+/// other: see `update_campaign.rs`. A key is only listed: see `customer_keys.rs`.
 fn plain_updates() -> impl Iterator<Item = &'static Route> {
-    updates().filter(|route| route.name != routes::UPDATE_CAMPAIGN.name)
+    let others = [routes::UPDATE_CAMPAIGN.name, routes::UPDATE_KEY.name];
+    updates().filter(move |route| !others.contains(&route.name))
 }
 
 /// The record that `route` updates.
@@ -64,6 +66,7 @@ fn sample(name: &str, schema: &Value, is: &Value) -> Value {
         ("boolean", _) => json!(is != &json!(true)),
         ("integer", _) => json!(7),
         ("object", _) => json!({"sample": [1, null]}),
+        ("array", _) if schema["items"]["enum"].is_array() => json!([schema["items"]["enum"][0]]),
         ("array", _) => match (schema["items"]["type"].as_str(), schema["items"]["pattern"].as_str()) {
             (Some("string"), Some(_)) => json!(["fr-FR"]),
             (Some("string"), None) if schema["items"]["format"] == "uuid" => json!([NOBODYS]),

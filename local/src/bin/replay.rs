@@ -16,7 +16,7 @@ struct Arguments {
     /// The address of the service, as the stack's output `BaseUrl` has it
     #[arg(long, value_name = "URL")]
     base_url: String,
-    /// A key with the role `full`, best of an organisation without other users
+    /// A key with the role `admin`, best of an organisation without other users
     #[arg(long, value_name = "KEY")]
     api_key: String,
     /// Send only what changes nothing

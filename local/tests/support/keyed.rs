@@ -61,9 +61,16 @@ pub fn masked(text: &str, known: &str) -> String {
         text.get(at..at + 36).filter(|part| part.bytes().all(|byte| byte == b'-' || is_hex(&byte))).filter(groups)
     };
     let secret = |at: usize| text.get(at..at + "whsec_".len() + 44).filter(|part| part.starts_with("whsec_"));
+    // An API key, or the part of it that is shown.
+    let in_quotes = |at: usize, length: usize| text.get(at..at + length).filter(|part| part.ends_with('"'));
+    let api_key = |at: usize| in_quotes(at, 48).or_else(|| in_quotes(at, 9)).filter(|part| part.starts_with("\"in-"));
     let (mut out, mut at) = (String::new(), 0);
     while let Some(character) = text.get(at..).and_then(|rest| rest.chars().next()) {
-        let part = digits(at, 64).or_else(|| uuid(at)).or_else(|| digits(at, 32)).or_else(|| secret(at));
+        let part = digits(at, 64)
+            .or_else(|| uuid(at))
+            .or_else(|| digits(at, 32))
+            .or_else(|| secret(at))
+            .or_else(|| api_key(at));
         if let Some(part) = part {
             out += if known.contains(part) { part } else { "NEW" };
             at += part.len();

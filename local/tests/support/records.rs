@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use shared::records::campaign::NEIGHBOURS;
 use shared::records::delivery;
 use shared::records::delivery::EndpointHealth;
+use shared::routes;
 use shared::table::item::from_item;
 use shared::values::id::{with_flag, with_ordinal};
 use shared::values::time::Timestamp;
@@ -200,4 +201,10 @@ pub async fn deletes_with(path: &str, record: Value, gone: &[Key], new: Items, p
     let (gone_now, new_now) = changes(&stack, &before).await;
     assert_eq!((gone_now.into_keys().collect::<Vec<_>>().as_slice(), new_now), (gone, new));
     assert_eq!(detail(&stack.answer(&call("DELETE", path, ACME)).await), not_found(parameter));
+}
+
+/// Makes a key of Acme with the key `by`, and returns the key and its id.
+pub async fn make_key(stack: &Stack, by: &str, body: &Value) -> (String, String) {
+    let made = data(&stack.answer(&post(routes::CREATE_KEY.path, by, body.to_string())).await);
+    (made["api_key"].as_str().unwrap().to_owned(), made["id"].as_str().unwrap().to_owned())
 }
