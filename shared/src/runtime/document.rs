@@ -144,6 +144,7 @@ mod tests {
             table_name: String::new(),
             files_bucket: String::new(),
             failed_records_bucket: String::new(),
+            secrets_key: None,
             payment_api_base: String::new(),
             sends_per_second: 1,
             key_limits: Limits::new(1, 1),
