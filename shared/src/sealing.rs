@@ -6,6 +6,7 @@
 
 mod kms;
 
+use std::hash::Hash;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -24,7 +25,7 @@ use crate::values::secret::{SealedSecret, Secret};
 /// The data keys that a process remembers. The least recently used one is forgotten first.
 const REMEMBERED: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
 /// How long a process remembers a data key.
-const KNOWN: Duration = Duration::from_secs(3600);
+const KNOWN: Duration = Duration::from_hours(1);
 
 /// Why a secret was neither sealed nor opened.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -85,10 +86,6 @@ impl Default for DataKeys {
 }
 
 impl KnownKey {
-    fn new(key: BoxFuture<'static, Result<DataKey, SealingError>>) -> Self {
-        Self { key: key.shared(), since: Instant::now() }
-    }
-
     fn is_young(&self) -> bool {
         self.since.elapsed() < KNOWN
     }
@@ -111,30 +108,15 @@ impl Secrets {
     /// # Errors
     /// [`SealingError`].
     pub async fn data_key(&self, org: OrgId) -> Result<DataKey, SealingError> {
-        let kms = self.kms()?.clone();
-        let remembered = self.keys(|keys| {
-            if let Some(known) = keys.sealing.get(&org).filter(|known| known.is_young()) {
-                return known.clone();
-            }
-            let begun = async move {
-                let new = kms.new_data_key(org).await?;
-                DataKey::new(org, new.encrypted, &new.plain)
-            };
-            let begun = KnownKey::new(begun.boxed());
-            keys.sealing.put(org, begun.clone());
-            begun
-        });
-        let key = remembered.key.clone().await;
-        self.keys(|keys| match &key {
-            // The same key opens what it seals.
-            Ok(key) => drop(keys.opening.get_or_insert((org, key.encrypted.expose().to_vec()), || remembered)),
-            Err(_) => {
-                if keys.sealing.peek(&org).is_some_and(|known| known.key.ptr_eq(&remembered.key)) {
-                    keys.sealing.pop(&org);
-                }
-            }
-        });
-        key
+        let ask = move |kms: Kms| async move {
+            let new = kms.new_data_key(org).await?;
+            DataKey::new(org, new.encrypted, &new.plain)
+        };
+        let (key, known) = self.known(|keys| &mut keys.sealing, org, |kms| ask(kms).boxed()).await?;
+        // The same key opens what it seals.
+        let id = (org, key.encrypted.expose().to_vec());
+        self.keys(|keys| keys.opening.put(id, known));
+        Ok(key)
     }
 
     /// The text of `sealed`, which stands at `place` of a record of `org`.
@@ -142,38 +124,45 @@ impl Secrets {
     /// # Errors
     /// [`SealingError`].
     pub async fn open(&self, org: OrgId, place: &'static str, sealed: &SealedSecret) -> Result<Secret, SealingError> {
-        let key = self.opening_key(org, &sealed.data_key).await;
-        let key = key.map_err(|error| match error {
-            SealingError::Unopenable(_) => SealingError::Unopenable(place),
-            other => other,
-        });
-        key?.open(place, sealed)
+        let (encrypted, id) = (sealed.data_key.clone(), (org, sealed.data_key.expose().to_vec()));
+        let ask = move |kms: Kms| async move {
+            let plain = kms.decrypted(org, &encrypted).await?;
+            DataKey::new(org, encrypted, &plain)
+        };
+        match self.known(|keys| &mut keys.opening, id, |kms| ask(kms).boxed()).await {
+            Ok((key, _)) => key.open(place, sealed),
+            Err(SealingError::Unopenable(_)) => Err(SealingError::Unopenable(place)),
+            Err(other) => Err(other),
+        }
     }
 
-    async fn opening_key(&self, org: OrgId, encrypted: &Bytes) -> Result<DataKey, SealingError> {
-        let (kms, id) = (self.kms()?.clone(), (org, encrypted.expose().to_vec()));
-        let remembered = self.keys(|keys| {
-            if let Some(known) = keys.opening.get(&id).filter(|known| known.is_young()) {
+    /// The data key of `id` in the memory `of`. If it is unknown, `ask` asks KMS for it. A failure is not remembered.
+    async fn known<Id: Clone + Eq + Hash>(
+        &self,
+        of: fn(&mut DataKeys) -> &mut LruCache<Id, KnownKey>,
+        id: Id,
+        ask: impl FnOnce(Kms) -> BoxFuture<'static, Result<DataKey, SealingError>>,
+    ) -> Result<(DataKey, KnownKey), SealingError> {
+        let kms = self.kms()?.clone();
+        let known = self.keys(|keys| {
+            let all = of(keys);
+            if let Some(known) = all.get(&id).filter(|known| known.is_young()) {
                 return known.clone();
             }
-            let encrypted = encrypted.clone();
-            let begun = async move {
-                let plain = kms.decrypted(org, &encrypted).await?;
-                DataKey::new(org, encrypted, &plain)
-            };
-            let begun = KnownKey::new(begun.boxed());
-            keys.opening.put(id.clone(), begun.clone());
-            begun
+            let asked = KnownKey { key: ask(kms).shared(), since: Instant::now() };
+            all.put(id.clone(), asked.clone());
+            asked
         });
-        let key = remembered.key.clone().await;
+        let key = known.key.clone().await;
         if key.is_err() {
             self.keys(|keys| {
-                if keys.opening.peek(&id).is_some_and(|known| known.key.ptr_eq(&remembered.key)) {
-                    keys.opening.pop(&id);
+                let all = of(keys);
+                if all.peek(&id).is_some_and(|other| other.key.ptr_eq(&known.key)) {
+                    all.pop(&id);
                 }
             });
         }
-        key
+        Ok((key?, known))
     }
 
     fn kms(&self) -> Result<&Kms, SealingError> {

@@ -77,7 +77,7 @@ mod tests {
     fn accepts(secret: Option<&str>, header: Option<&str>, body: &[u8], seconds: i64) -> bool {
         let webhook = secret.map(|secret| StoredPaymentWebhook {
             payment_webhook_id: "we_1".into(),
-            secret: secret.to_owned().into(),
+            secret: Secret::from(secret.to_owned()).into(),
             has_pointer: true,
         });
         let now = Timestamp::from_unix_millis(seconds * 1000);

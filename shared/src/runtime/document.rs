@@ -145,6 +145,7 @@ mod tests {
             table_name: String::new(),
             files_bucket: String::new(),
             failed_records_bucket: String::new(),
+            secrets_key: None,
             payment_api_base: String::new(),
             sends_per_second: 1,
             quotas: Quotas::default(),

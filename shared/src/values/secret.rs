@@ -73,13 +73,17 @@ pub struct FoundSecret<'a> {
 
 impl<T: HoldsSecrets> HoldsSecrets for Option<T> {
     fn secrets<'a>(&'a mut self, found: &mut Vec<FoundSecret<'a>>) {
-        self.iter_mut().for_each(|value| value.secrets(found));
+        if let Some(value) = self {
+            value.secrets(found);
+        }
     }
 }
 
 impl<T: HoldsSecrets> HoldsSecrets for Vec<T> {
     fn secrets<'a>(&'a mut self, found: &mut Vec<FoundSecret<'a>>) {
-        self.iter_mut().for_each(|value| value.secrets(found));
+        for value in self {
+            value.secrets(found);
+        }
     }
 }
 
