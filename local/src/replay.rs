@@ -18,6 +18,7 @@ pub mod report;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
+use shared::request::api_key::Role;
 use shared::request::route::Route;
 use shared::routes;
 use shared::values::time::Clock;
@@ -70,7 +71,8 @@ pub async fn run(options: &ReplayOptions, begin: impl Fn(usize, usize, &str)) ->
     let recorded = calls::recorded(&options.root)?;
     let service = Address::new(&options.base_url, &recorded.key, &options.api_key, options.public_url.as_deref())?;
     check_key(&service, &recorded.key).await?;
-    let reference = ReferenceService::of(options, &recorded.key).await?;
+    let role = role_of(&service, &recorded.key).await?;
+    let reference = ReferenceService::of(options, &recorded.key, role).await?;
     let calls = if options.against.is_some() { recorded.calls } else { calls::with_unknown_ids(recorded.calls) };
     let (mut report, all) = (ReplayReport::default(), calls.len());
     for (number, NamedCall { name, call }) in calls.into_iter().enumerate() {
@@ -101,13 +103,13 @@ impl ReplayOptions {
 }
 
 impl ReferenceService {
-    async fn of(options: &ReplayOptions, demo_key: &str) -> Result<Self, Trouble> {
+    async fn of(options: &ReplayOptions, demo_key: &str, role: Role) -> Result<Self, Trouble> {
         if let Some(url) = &options.against {
             let address = Address::new(url, demo_key, demo_key, None)?;
             return Ok(Self { address, pages: Pages::Compared, stack: None });
         }
         let stack = empty_stack(&options.root).await?;
-        let address = Address::new(&stack.url, demo_key, &new_key(&stack).await?, None)?;
+        let address = Address::new(&stack.url, demo_key, &new_key(&stack, role).await?, None)?;
         Ok(Self { address, pages: Pages::OfUnknownRecords, stack: Some(stack) })
     }
 }
@@ -117,8 +119,8 @@ async fn empty_stack(root: &Path) -> Result<Stack, Trouble> {
 }
 
 /// A key of a new organisation.
-async fn new_key(stack: &Stack) -> Result<String, Trouble> {
-    let new = json!({"name": "replay", "role": "admin"}).to_string();
+async fn new_key(stack: &Stack, role: Role) -> Result<String, Trouble> {
+    let new = json!({"name": "replay", "role": role}).to_string();
     let answer = stack.gateway.invoke_by_name("issue-api-key", new.as_bytes()).await;
     let issued: Value = serde_json::from_str(&answer.body).unwrap_or_default();
     let key = issued["api_key"].as_str().map(str::to_owned);
@@ -140,6 +142,13 @@ async fn check_key(service: &Address, demo_key: &str) -> Result<(), Trouble> {
         )),
         _ => Ok(()),
     }
+}
+
+/// The role of a key that may write: the key of the reference gets the same one, so that both allow the same operations.
+async fn role_of(service: &Address, demo_key: &str) -> Result<Role, Trouble> {
+    let (route, query) = (&routes::LIST_AUDIT, format!("api_key={demo_key}&size=1"));
+    let call = Call { method: route.method.into(), path: route.path.into(), query, ..Call::default() };
+    Ok(if service.send(&call).await?.status == 403 { Role::Full } else { Role::Admin })
 }
 
 /// Sends `call` to the reference, and then to the service if that is allowed.

@@ -61,7 +61,7 @@ impl Table {
     }
 
     /// Stamps a row.
-    pub(super) fn stamp(&self, row: &mut Item) {
+    pub(crate) fn stamp(&self, row: &mut Item) {
         row.extend(self.stamp.as_deref().map(|stamp| (STAMP.to_owned(), text(stamp))));
     }
 
