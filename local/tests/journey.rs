@@ -407,7 +407,7 @@ async fn an_organisation_with_only_a_key_completes_the_journey() {
     sell(&mut journey).await;
     clean_up(&mut journey).await;
     journey.write(
-        "Within seconds only two things of the organisation are left: its keys, and the next number of each list.",
+        "Within seconds only three things of the organisation are left: its keys, the next number of each list, and the counters of its quotas, which say 0.",
     );
     let page = journey.page().trim_end().to_owned() + "\n";
 
@@ -421,9 +421,12 @@ async fn an_organisation_with_only_a_key_completes_the_journey() {
     let of_it = format!("ORG#{}", org.id);
     let left = everything(&setup.stack).await.into_iter().filter(|item| {
         let (pk, sk) = (item["pk"].as_s().unwrap(), item["sk"].as_s().unwrap());
-        // Keys, heads of lists with their holes, and items that expire may stay.
+        // Keys, heads of lists with their holes, counters that say 0, and items that expire may stay.
         let list = pk.contains("#LIST#") && (sk == "HEAD" || sk.starts_with("SECTION#") || pk.ends_with("#HOLES"));
-        pk.starts_with(&of_it) && !pk.ends_with("#API_KEYS") && !list && !item.contains_key("ttl")
+        let counter =
+            pk.ends_with("#USE") && item.values().filter_map(|value| value.as_n().ok()).all(|count| count == "0");
+        let kept = list || counter || pk.ends_with("#API_KEYS") || item.contains_key("ttl");
+        pk.starts_with(&of_it) && !kept
     });
     assert_eq!(left.collect::<Vec<_>>(), vec![]);
     let lists = everything(&setup.stack).await.into_iter().filter(|item| item["sk"].as_s().unwrap() == "HEAD");

@@ -40,6 +40,7 @@
 //! ORG#<org>#REMOVAL#<id>                     REMOVAL                  rest of a cascade
 //! ORG#<org>#RETIRED_WEBHOOK#<agency>         RETIRED_WEBHOOK          webhook at the payment provider that is to be removed there
 //! ORG#<org>#RUN#<hash>                       RUN                      marker: the campaign that a request has made; expires
+//! ORG#<org>#SENDS#<day>                      <part>                   count of the sends of a day; expires
 //! ORG#<org>#SET#<list>#<terms>               SECTION#<section>        rows of a set in each block of a section, counted
 //! ORG#<org>#SET#<list>#<terms>               VOLUME#<volume>          rows of a set in each section of a volume, counted
 //! ORG#<org>#SET#<list>#<terms>#BLOCKS        <block>                  rows of a set in a block: a bit for each
@@ -47,6 +48,7 @@
 //! ORG#<org>#TAG_LINKS#<tag>                  <kind>#<entity>          pointer to the link of a tag with a record
 //! ORG#<org>#THREAD#<widget>#<contact>        <conversation>           pointer to an open conversation
 //! ORG#<org>#UNIQUE#<list>#<field>#<hash>     UNIQUE                   pointer from a unique value to the row that has it
+//! ORG#<org>#USE                              <quota>                  count of what an organisation has of a quota
 //! PAYMENT_WEBHOOK#<agency>                   ORG#<org>                pointer to an agency that gets events of the payment provider
 //! RATE#<key>                                 <rate>/<burst>           token bucket of an API key; expires
 //! RATE#<org>                                 <key>                    the day on which an API key was last used; expires

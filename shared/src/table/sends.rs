@@ -1,7 +1,7 @@
 //! The sends of an organisation in a day (UTC), counted in the transactions that send.
 //!
 //! Many processes of an organisation send at the same time, and transactions on one item wait for each other. So the
-//! count of a day is in several items, and a process adds to a random one. A process that reads the count may use a
+//! count of a day is in several items, and a send adds to the one that follows from its id. A process that reads the count may use a
 //! small part of what is left without another read. Where that part is nothing, each send reads the count first, and
 //! adds to the first item on condition that the quota is not reached.
 
@@ -17,6 +17,7 @@ use crate::table::transaction::{Transaction, Write};
 use crate::table::uses::{Needs, counted};
 use crate::values::tenant::Tenant;
 use crate::values::time::Timestamp;
+use uuid::Uuid;
 
 /// The items of a day besides the first one.
 const SHARDS: u32 = 16;
@@ -37,6 +38,12 @@ fn counter(tenant: &Tenant, now: Timestamp, shard: u32) -> Key {
     Key::of(tenant, format_args!("SENDS#{day}"), format_args!("{shard:02}"))
 }
 
+/// The item, other than the first one, for the send with this id. Both halves of an id may differ alone.
+fn shard(id: Uuid) -> u32 {
+    let id = id.as_u128();
+    1 + u32::try_from((id ^ (id >> 32)) % u128::from(SHARDS)).unwrap_or_default()
+}
+
 /// When the day after that of `now` begins.
 pub fn next_day(now: Timestamp) -> Timestamp {
     Timestamp::from_unix_millis((now.unix_millis().div_euclid(DAY) + 1) * DAY)
@@ -53,19 +60,20 @@ pub struct Sends {
 }
 
 impl Table {
-    /// Allows a transaction to make `count` sends, if the quota of the day leaves room for them.
+    /// Allows a transaction to make `count` sends, the first one with the id `first`, if the quota of the day leaves room for
+    /// them.
     ///
     /// # Errors
     /// [`TableError::QuotaReached`].
-    pub async fn allow_sends(&self, count: u64, now: Timestamp) -> Result<Sends, TableError> {
+    pub async fn allow_sends(&self, count: u64, first: Uuid, now: Timestamp) -> Result<Sends, TableError> {
         let ttl = number(now.plus_seconds(KEPT).unix_seconds());
-        let any = || counter(&self.tenant, now, fastrand::u32(1..=SHARDS));
+        let any = || counter(&self.tenant, now, shard(first));
         let (org, until) = (self.tenant.org(), next_day(now).min(now.plus_seconds(ALLOWED)));
         if self.store.recent.take_sends(org, count, now) {
             return Ok(Sends { key: any(), count, elsewhere: None, ttl });
         }
-        let (first, elsewhere) = self.sends_counted(now).await?;
-        let (limit, used) = (self.store.quotas.limit(Quota::SendsADay), first + elsewhere);
+        let (here, elsewhere) = self.sends_counted(now).await?;
+        let (limit, used) = (self.store.quotas.limit(Quota::SendsADay), here + elsewhere);
         let part = limit.saturating_sub(used) / PARTS;
         if let Some(rest) = part.checked_sub(count) {
             self.store.recent.allow_sends(org, rest, until);

@@ -169,7 +169,8 @@ pub async fn dispatch_together(
     now: Timestamp,
 ) -> Result<Dispatched, TableError> {
     // Read before the transaction, which counts them.
-    let sends = match table.allow_sends(dispatches.len() as u64, now).await {
+    let first = dispatches.first().map(|dispatch| dispatch.contact.id.0).unwrap_or_default();
+    let sends = match table.allow_sends(dispatches.len() as u64, first, now).await {
         Ok(sends) => sends,
         Err(error) => {
             places.give_back(table).await;

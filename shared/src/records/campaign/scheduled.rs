@@ -121,7 +121,8 @@ pub async fn create(cx: &Context<'_>, new: NewScheduledCampaign) -> Result<Campa
             None => Ok(None),
         }
     };
-    let room = cx.table.require_room(Quota::RunningCampaigns);
+    // A disabled campaign does not run.
+    let room = async { if new.enabled { cx.table.require_room(Quota::RunningCampaigns).await } else { Ok(()) } };
     let (widget, missing, room) = futures_util::join!(widget, missing_contacts(&cx.table, &contacts), room);
     let (widget, missing) = (widget?, missing?);
     if widget.is_none() && new.widget_id.is_some() {

@@ -212,7 +212,7 @@ async fn prepare(table: &Table, widget: WidgetId, new: &Outbound) -> Result<Prep
         contact,
         conversation,
         table.reserve::<Delivery>(widget.id.into(), 1),
-        table.allow_sends(1, new.now),
+        table.allow_sends(1, new.event.0, new.now),
     );
     let mut refused: Option<Error> = match assistant {
         Ok(Some(assistant)) if assistant.webhook_id.is_some() || !widget.secrets.is_empty() => None,
