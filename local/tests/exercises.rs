@@ -693,7 +693,6 @@ pub const EXERCISES: &[Exercise] = &[
             vec![
                 ("with-scopes", with_body(&routes::CREATE_KEY, scoped)),
                 ("invalid", with_body(&routes::CREATE_KEY, wrong)),
-                ("no-admin", post(routes::CREATE_KEY.path, ACME_FULL, r#"{"name":"Shop"}"#)),
             ]
         },
         names: &[(kind::USER, |id| json!({"name": "Shop", "user_id": id}))],
@@ -709,7 +708,7 @@ pub const EXERCISES: &[Exercise] = &[
         recorded: || vec![("own", at(&routes::REVOKE_KEY, &id('a', kind::API_KEY, 1)))],
         ..Exercise::of(&routes::REVOKE_KEY)
     },
-    Exercise { body: |_| r#"{"overlap_seconds":3600}"#.into(), ..Exercise::of(&routes::ROTATE_KEY) },
+    Exercise { body: |_| r#"{"overlap_seconds":604800}"#.into(), ..Exercise::of(&routes::ROTATE_KEY) },
     Exercise {
         recorded: || {
             let path = format!("{}?after=x&size=0&date_from=x", routes::LIST_AUDIT.path);

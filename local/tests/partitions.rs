@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use shared::request::route::Route;
 use shared::routes;
 use shared::table::item::from_item;
+use shared::table::keys::RATE;
 use shared::values::time::Clock;
 
 use crate::support::fixture::{ACME, failure, few, portable, root, valid_call};
@@ -452,7 +453,10 @@ async fn a_full_partition_answers_503_and_a_repeat_has_one_effect() {
         let answer = stack.answer(&call).await;
         assert_eq!(answer.status, route.success, "{} {}", route.name, answer.body);
         let wanted = std::rc::Rc::new(Effect::of(&stack, before, &answer).await);
-        attempts.extend(partitions.heat().into_keys().map(|full| (call.clone(), full, wanted.clone())));
+        // The list of keys shows whether the use of a key was noted, which is no reason to refuse a request.
+        let is_shown = |full: &Partition| route.name == routes::LIST_KEYS.name && full.to_string().contains(RATE);
+        let full = partitions.heat().into_keys().filter(|full| !is_shown(full));
+        attempts.extend(full.map(|full| (call.clone(), full, wanted.clone())));
     }
     assert!(attempts.len() > 10, "{}", attempts.len());
     let attempts = attempts.into_iter().map(|(call, full, wanted)| async move {

@@ -66,7 +66,9 @@ pub fn masked(text: &str, known: &str) -> String {
     };
     let secret = |at: usize| text.get(at..at + "whsec_".len() + 44).filter(|part| part.starts_with("whsec_"));
     // An API key, or the part of it that is shown.
-    let in_quotes = |at: usize, length: usize| text.get(at..at + length).filter(|part| part.ends_with('"'));
+    let in_quotes = |at: usize, length: usize| {
+        text.get(at..at + length).filter(|part| part.ends_with('"') && part[..length - 1].rfind('"') == Some(0))
+    };
     let api_key = |at: usize| in_quotes(at, 48).or_else(|| in_quotes(at, 9)).filter(|part| part.starts_with("\"in-"));
     let (mut out, mut at) = (String::new(), 0);
     while let Some(character) = text.get(at..).and_then(|rest| rest.chars().next()) {
