@@ -77,6 +77,8 @@ const OTHERS: &[(&str, &[&str])] = &[
     ("delete-linked-assistant-datasource", &["deleted DatasourceLink"]),
     ("link-assistant-intent", &["created IntentLink"]),
     ("unlink-assistant-intent", &["deleted IntentLink"]),
+    ("revoke-key", &["deleted Key"]),
+    ("rotate-key", &["created Key", "updated Key"]),
 ];
 
 /// The entries that a valid call of `route` leaves.

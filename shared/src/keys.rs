@@ -315,14 +315,15 @@ pub async fn managed_key_of_all(cx: &Context<'_>, id: ApiKeyId) -> Result<(Store
 /// The errors of the table.
 pub async fn listed_keys(cx: &Context<'_>, query: &PageQuery) -> Result<Page<ListedKey>> {
     let (keys, uses) = futures_util::try_join!(cx.table.api_keys(), cx.table.key_uses())?;
-    let skipped = usize::try_from(query.offset()).unwrap_or(usize::MAX);
-    let size = usize::try_from(query.size()).unwrap_or(usize::MAX);
     let total = keys.len() as u64;
+    let (before, count) = query.within(total);
+    let [before, count] = [before, count].map(|number| usize::try_from(number).unwrap_or(usize::MAX));
     let listed = |key: ApiKeyRecord| {
         let last_used_at = uses.get(&key.id).copied();
         ListedKey { key: key.shown(cx.service.config.key_limits), last_used_at }
     };
-    Ok(query.of(keys.into_iter().skip(skipped).take(size).map(listed).collect(), total))
+    let page = keys.into_iter().skip(before).take(count).map(listed).collect();
+    Ok(query.of(query.order.of(page), total))
 }
 
 /// Refuses to revoke the key of the request itself: the organisation might lose its last key by mistake.

@@ -243,6 +243,13 @@ pub const FORMS: &[Form] = &[
     ),
     form("ORG#<org>#REMOVAL#<id>", "REMOVAL", "rest of a cascade", "1", "table/cascade.rs"),
     form(
+        "ORG#<org>#REMOVED_API_KEYS",
+        "COUNT",
+        "count of the API keys that were revoked, with the last one",
+        "1",
+        "request/api_key/storage.rs",
+    ),
+    form(
         "ORG#<org>#RETIRED_WEBHOOK#<agency>",
         "RETIRED_WEBHOOK",
         "webhook at the payment provider that is to be removed there",

@@ -1,5 +1,7 @@
 //! How API keys are stored: each under its hash, and in the listing of its organisation.
 
+use std::convert::identity;
+
 use aws_sdk_dynamodb::types::AttributeValue;
 use uuid::Uuid;
 
@@ -7,7 +9,7 @@ use crate::request::api_key::{ApiKeyRecord, KeyHash, LimitChanges};
 use crate::request::error::{OnMissing as _, Result as RequestResult};
 use crate::table::error::Cancelled;
 use crate::table::expression::{Condition, UpdateExpression};
-use crate::table::item::{Item, from_item, number, to_item};
+use crate::table::item::{Item, from_item, number, text, to_item};
 use crate::table::keys::{Key, TTL};
 use crate::table::store::Store;
 use crate::table::transaction::{Transaction, Unmet, Write};
@@ -18,6 +20,8 @@ use crate::values::time::Timestamp;
 
 /// The attribute of an entry in the listing of an organisation's keys that has the hash of the key.
 const KEY_HASH: &str = "key_hash";
+/// The kind of record in the audit list, which sees the entries in the listings.
+const RECORD: &str = "Key";
 /// Seconds for which a key that has expired is still listed: a week.
 const LISTED: i64 = 7 * 86_400;
 
@@ -55,16 +59,22 @@ impl StoredApiKey {
         Ok(item)
     }
 
-    /// The writes that make it.
-    fn made(&self) -> Result<[Write; 2], TableError> {
+    /// Its two items: the one under its hash, and the one in the listing.
+    fn items(&self) -> Result<[Item; 2], TableError> {
         let [found, listed] = self.keys();
         let mut item = Self::attributes(&self.record, &listed)?;
         item.insert(KEY_HASH.to_owned(), AttributeValue::S(self.hash.to_string()));
-        Ok([Write::put(Self::attributes(&self.record, &found)?), Write::put(item)])
+        item.insert("record".to_owned(), text(RECORD));
+        Ok([Self::attributes(&self.record, &found)?, item])
     }
 
-    /// The writes that change what differs in `after`. There is none if nothing does.
-    fn changed(&self, after: &ApiKeyRecord) -> Result<Vec<Write>, TableError> {
+    /// The writes that change what differs in `after`. There is none if nothing does. `noted` adds who makes the change to
+    /// the update of the listing.
+    fn changed(
+        &self,
+        after: &ApiKeyRecord,
+        noted: impl Fn(UpdateExpression) -> UpdateExpression,
+    ) -> Result<Vec<Write>, TableError> {
         let [found, listed] = self.keys();
         let (before, after) = (Self::attributes(&self.record, &found)?, Self::attributes(after, &found)?);
         let changed = after.iter().filter(|(name, value)| before.get(*name) != Some(*value));
@@ -75,7 +85,9 @@ impl StoredApiKey {
         }
         let update = set.into_iter().fold(UpdateExpression::new(), |update, (name, value)| update.set(name, value));
         let update = update.remove_all(gone);
-        Ok([found, listed].map(|key| Write::update(key, update.clone()).when(Condition::exists())).into())
+        let in_listing = noted(update.clone().set("record", text(RECORD)));
+        let change = |(key, update)| Write::update(key, update).when(Condition::exists());
+        Ok([(found, update), (listed, in_listing)].map(change).into())
     }
 }
 
@@ -94,7 +106,7 @@ impl Store {
     /// [`TableError`].
     pub async fn add_api_key(&self, hash: &KeyHash, record: &ApiKeyRecord) -> Result<(), TableError> {
         let held = StoredApiKey { hash: hash.clone(), record: record.clone() };
-        Ok(self.transact(&held.made()?).await?)
+        Ok(self.transact(&held.items()?.map(Write::put)).await?)
     }
 
     /// Revokes the API key `id` at `now`, unless it was revoked before, and returns its stored record.
@@ -104,7 +116,9 @@ impl Store {
     pub async fn revoke_api_key(&self, org: OrgId, id: ApiKeyId, now: Timestamp) -> Result<ApiKeyRecord, TableError> {
         let held = self.listed_api_key(org, id).await?;
         let revoked_at = held.record.revoked_at.or(Some(now));
-        self.change_api_key(&held, ApiKeyRecord { revoked_at, ..held.record.clone() }).await
+        let after = ApiKeyRecord { revoked_at, ..held.record.clone() };
+        self.transact_all(&held.changed(&after, identity)?).await?;
+        Ok(after)
     }
 
     /// Changes the limits of an API key, and returns its new record.
@@ -115,7 +129,8 @@ impl Store {
         let held = self.listed_api_key(changes.org_id, changes.id).await.on_missing_in_body("id")?;
         let mut record = held.record.clone();
         changes.apply(&mut record, default)?;
-        self.change_api_key(&held, record).await.on_missing_in_body("id")
+        self.transact_all(&held.changed(&record, identity)?).await.on_missing_in_body("id")?;
+        Ok(record)
     }
 
     /// The API keys of an organisation, oldest first.
@@ -134,13 +149,9 @@ impl Store {
         Ok(StoredApiKey { hash: KeyHash::from_hex(hash), record: from_item(item)? })
     }
 
-    /// Changes both items of a key, and returns its new record.
-    async fn change_api_key(&self, held: &StoredApiKey, after: ApiKeyRecord) -> Result<ApiKeyRecord, TableError> {
-        let writes = held.changed(&after)?;
-        if !writes.is_empty() {
-            self.transact(&writes).await?;
-        }
-        Ok(after)
+    /// All of these writes or none; there may be none.
+    async fn transact_all(&self, writes: &[Write]) -> Result<(), TableError> {
+        if writes.is_empty() { Ok(()) } else { Ok(self.transact(writes).await?) }
     }
 }
 
@@ -175,9 +186,11 @@ impl Table {
     ) -> Result<(), TableError> {
         let mut transaction = Transaction::of_request(self);
         transaction.once(origin, new.record.id.0, new.record.created_at);
-        transaction.write_all(new.made()?);
+        let [found, mut listed] = new.items()?;
+        self.stamp(&mut listed);
+        transaction.write_all([found, listed].map(Write::put));
         if let Some((old, after)) = replaced {
-            transaction.write_all(old.changed(after)?);
+            transaction.write_all(old.changed(after, |update| self.stamping(update))?);
         }
         match transaction.commit().await {
             Ok(()) | Err(Cancelled::Condition(Unmet::Repeated, _)) => Ok(()),
@@ -190,15 +203,20 @@ impl Table {
     /// # Errors
     /// [`TableError::Missing`] where it is gone.
     pub async fn change_api_key(&self, held: &StoredApiKey, after: ApiKeyRecord) -> Result<ApiKeyRecord, TableError> {
-        self.store.change_api_key(held, after).await
+        self.store.transact_all(&held.changed(&after, |update| self.stamping(update))?).await?;
+        Ok(after)
     }
 
-    /// Removes both items of a key.
+    /// Removes both items of a key, and counts it.
     ///
     /// # Errors
     /// [`TableError::Missing`] where it is gone.
     pub async fn remove_api_key(&self, held: &StoredApiKey) -> Result<(), TableError> {
-        let writes = held.keys().map(|key| Write::delete(key).when(Condition::exists()));
-        Ok(self.store.transact(&writes).await?)
+        let [found, listed] = held.keys().map(|key| Write::delete(key).when(Condition::exists()));
+        // Nothing is left of the key that shows who has removed it.
+        let counting = UpdateExpression::new().add("count", number(1));
+        let counting = self.noting_removal(counting, RECORD, held.record.id.0);
+        let counted = Write::update(Key::of(&self.tenant, format_args!("REMOVED_API_KEYS"), "COUNT"), counting);
+        Ok(self.store.transact(&[found, listed, counted]).await?)
     }
 }
