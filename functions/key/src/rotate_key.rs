@@ -17,15 +17,14 @@ impl Operation for RotateKey {
         let until = Rotation::end_of(request.body, now);
         let replaced = old.record.clone().ending(until);
         // Only an earlier attempt of the same request has made a key with this id.
-        let record = match listed.iter().find(|key| key.id == id) {
-            Some(made) => made.clone(),
-            None => {
-                require_valid(&old.record, now)?;
-                require_room(&listed, id, (until == now).then_some(old_id), now)?;
-                let new = StoredApiKey { hash: key.hash(), record: old.record.successor(id, &key, now) };
-                let made = cx.table.issue_api_key(cx.origin(id.0), &new, Some((&old, &replaced))).await;
-                made.on_missing("api_key_id").map(|()| new.record)?
-            }
+        let record = if let Some(made) = listed.iter().find(|key| key.id == id) {
+            made.clone()
+        } else {
+            require_valid(&old.record, now)?;
+            require_room(&listed, id, (until == now).then_some(old_id), now)?;
+            let new = StoredApiKey { hash: key.hash(), record: old.record.successor(id, &key, now) };
+            let made = cx.table.issue_api_key(cx.origin(id.0), &new, Some((&old, &replaced))).await;
+            made.on_missing("api_key_id").map(|()| new.record)?
         };
         let new = IssuedApiKey { api_key: key.expose().to_owned().into(), key: record.shown(default) };
         Ok(Updated(RotatedKey { new, replaced: replaced.shown(default) }))

@@ -212,6 +212,7 @@ impl ApiKeyRecord {
 
     /// The record of a `key` that replaces this one at `now`: it may do the same, and is valid for as long as this one was
     /// meant to be.
+    #[must_use]
     pub fn successor(&self, id: ApiKeyId, key: &ApiKey, now: Timestamp) -> Self {
         let valid_for = |end: Timestamp| end.unix_millis() - self.created_at.unix_millis();
         let end = |span| Timestamp::checked_from_unix_millis(now.unix_millis() + span).unwrap_or(Timestamp::MAX);
