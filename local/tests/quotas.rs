@@ -191,9 +191,9 @@ async fn single_sends_of_a_day_end_at_the_limit() {
         setup.ask(org, "POST", &path, &body).await
     };
     let answers = join_all((0..64).map(send)).await;
-    let sent = answers.iter().filter(|answer| answer.status == 200).count();
+    let accepted = answers.iter().filter(|answer| answer.status == 200).count();
     let refused: Vec<&Answer> = answers.iter().filter(|answer| answer.status == 409).collect();
-    assert_eq!((sent, refused.len()), (5, 59));
+    assert_eq!((accepted, refused.len()), (5, 59));
     let full = reached("path", "The organisation has 5 of 5 sends of this day (UTC)");
     assert!(refused.iter().all(|answer| detail(answer) == full), "{}", refused[0].body);
     assert_eq!(setup.outbox(org, &json!({"id": sender.widget.id})).await.len(), 5);
