@@ -38,6 +38,7 @@
 //! ORG#<org>#PAYMENT_EVENT#<hash>             PAYMENT_EVENT            marker: an event of the payment provider has counted; expires
 //! ORG#<org>#RATE_LIMIT#<widget>              <limit>                  next free time of a widget to dispatch, or to send
 //! ORG#<org>#REMOVAL#<id>                     REMOVAL                  rest of a cascade
+//! ORG#<org>#REMOVED_API_KEYS                 COUNT                    count of the API keys that were revoked, with the last one
 //! ORG#<org>#RETIRED_WEBHOOK#<agency>         RETIRED_WEBHOOK          webhook at the payment provider that is to be removed there
 //! ORG#<org>#RUN#<hash>                       RUN                      marker: the campaign that a request has made; expires
 //! ORG#<org>#SENDS#<day>                      <part>                   count of the sends of a day; expires
