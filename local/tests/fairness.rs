@@ -11,6 +11,7 @@ use shared::delivery::outbox::Outbox;
 use shared::records::delivery::{self, Delivery, DeliveryState, EndpointHealth, EventId, NewDelivery, Observed};
 use shared::request::event::EventContext;
 use shared::runtime::stream::StreamEvent;
+use shared::table::quota::{Quota, Quotas};
 use shared::values::id::EndpointId;
 use uuid::Uuid;
 
@@ -26,7 +27,9 @@ const TOO_SLOW: Behaviour = Behaviour::Slow(Duration::from_millis(1500), 200);
 const HOUR: i64 = 3600;
 
 async fn setup() -> Setup {
-    Setup::with(|settings| Settings { network: loopback(ATTEMPT), ..settings }).await
+    // Some tests have more webhooks than an organisation may have by default.
+    let quotas = Quotas::default().with(Quota::Webhooks, 200);
+    Setup::with(|settings| Settings { network: loopback(ATTEMPT), quotas, ..settings }).await
 }
 
 fn endpoint(webhook: &Value) -> EndpointId {

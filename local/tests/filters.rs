@@ -26,10 +26,12 @@ use crate::support::fixture::{
 };
 use crate::support::records::NOBODYS;
 
-/// The filters of a list by fields of its rows, each with its schema. `dates.rs` tests the filters by date.
+/// The filters of a list by fields of its rows, each with its schema. `dates.rs` tests the filters by date. The audit list
+/// has no numbered pages, and no filters.
 fn filters(route: &Route) -> Vec<(String, Value)> {
     let query = describe(route.name).query;
     let members = query["properties"].as_object().unwrap().clone().into_iter();
+    let members = members.filter(|_| query["properties"].get("page").is_some());
     members.filter(|(name, _)| !["page", "size", "order", "date_from", "date_to"].contains(&name.as_str())).collect()
 }
 

@@ -7,6 +7,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::config::Builder;
+use aws_sdk_dynamodb::config::retry::RetryConfig;
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_dynamodb::operation::put_item::PutItemError;
 use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
@@ -215,6 +217,19 @@ impl Store {
         condition: Option<&Condition>,
     ) -> Result<Item, Cancelled> {
         self.update_noting(key, update, condition, &LostAnswer::default()).await
+    }
+
+    /// Changes an item in a single attempt, if a caller waits who does not need the change.
+    ///
+    /// # Errors
+    /// [`TableError`]; the change may have been made.
+    pub(crate) async fn try_update(&self, key: &Key, update: &UpdateExpression) -> Result<(), TableError> {
+        let under_way = self.calls.begin(&self.meter).await;
+        let once = Builder::new().retry_config(RetryConfig::disabled());
+        let result = self.update_item(key, update, None).customize().config_override(once).send().await;
+        let consumed = result.as_ref().ok().and_then(|output| output.consumed_capacity.as_ref());
+        under_way.end(Unit::Write, units(consumed));
+        result.map(drop).map_err(|error| failure(&error))
     }
 
     /// The same, and records in `lost` whether an attempt got no answer.

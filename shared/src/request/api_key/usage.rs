@@ -25,7 +25,7 @@ const KEPT: i64 = 400 * 86_400;
 pub(crate) async fn note_use(store: &Store, tenant: &Tenant, key: ApiKeyId, now: Timestamp) -> Result<(), TableError> {
     let update = UpdateExpression::new().set(USED_ON, text(now.day()));
     let update = update.set(TTL, number(now.unix_seconds() + KEPT));
-    Ok(store.update(&key_use(tenant, key), &update, None).await.map(drop)?)
+    store.try_update(&key_use(tenant, key), &update).await
 }
 
 impl Table {
