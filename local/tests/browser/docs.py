@@ -21,7 +21,7 @@ from playwright.sync_api import BrowserContext, Locator, Page, Route, expect, sy
 ROOT = Path(__file__).resolve().parents[3]
 AXE = ROOT / "target/tools/node/node_modules/axe-core/axe.min.js"
 DEMO = (ROOT / "local/demo.yaml").read_text()
-KEY = re.findall(r"key: (\S+), role: full", DEMO)[0]
+KEY = re.findall(r"key: (\S+), role: admin", DEMO)[0]
 # The demo set makes all users of an organisation from one line.
 EMAIL = re.findall(r'"user\{n\}(@.*)"', DEMO)[0]
 KNOWN = Path(__file__).with_name("accessibility.json")
