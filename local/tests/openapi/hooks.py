@@ -1,4 +1,4 @@
-"""Limits schemathesis to requests that reach a function and keep their own key, and makes each idempotency key unique."""
+"""Limits schemathesis to requests that reach a function and keep their key, and makes each idempotency key unique."""
 
 import itertools
 import re
