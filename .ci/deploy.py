@@ -79,10 +79,28 @@ def keys(service: Deployment) -> None:
     expect(status == 401, f"a revoked key was answered {status} {late}")
 
 
-def load(source, source_name: str, target, target_name: str) -> None:
-    """Copies a table's items."""
+def resealed(value, context: dict, source, target, key: str):
+    """A stored value, with the data key of each sealed secret encrypted with `key` of `target`."""
+    if isinstance(value, list):
+        return [resealed(each, context, source, target, key) for each in value]
+    if isinstance(value, dict):
+        return {name: resealed(each, context, source, target, key) for name, each in value.items()}
+    if not isinstance(value, bytes):
+        return value
+    # The version, two lengths, the data key, and the rest.
+    end = 7 + int.from_bytes(value[1:3], "big")
+    plain = source.decrypt(KeyId="local", CiphertextBlob=value[7:end], EncryptionContext=context)["Plaintext"]
+    new = target.encrypt(KeyId=key, Plaintext=plain, EncryptionContext=context)["CiphertextBlob"]
+    return value[:1] + len(new).to_bytes(2, "big") + value[3:7] + new + value[end:]
+
+
+def load(source, source_name: str, target, target_name: str, *keys) -> None:
+    """Copies a table's items. `keys` are both KMS and the key, which seals the secrets of the copies."""
     pages = source.get_paginator("scan").paginate(TableName=source_name)
     items = [item for page in pages for item in page["Items"]]
+    for place, item in enumerate(items):
+        if item.get("record", {}).get("S") in ("Agency", "Webhook", "Widget"):
+            items[place] = resealed(item, {"organisation": item["pk"]["S"].split("#")[1]}, *keys)
     for start in range(0, len(items), 25):
         left = {target_name: [{"PutRequest": {"Item": item}} for item in items[start : start + 25]]}
         while left:
@@ -235,7 +253,8 @@ def main(architecture: str, receives: str) -> None:
         for name in ("SetupPaymentWebhookFunction", "CheckPaymentWebhookFunction", "RemovePaymentWebhooksFunction"):
             service.configure(name, PAYMENT_API_BASE=f"http://127.0.0.1:{PAYMENT_PORT}")  # the parameter takes https
         step("keys", keys, service)
-        step("demo set", load, client("dynamodb", demo[2]), demo[3], client("dynamodb", address), service.table)
+        kms = client("kms", demo[4]), client("kms", address), service.names["SecretsKey"]
+        step("demo set", load, client("dynamodb", demo[2]), demo[3], client("dynamodb", address), service.table, *kms)
         step("page", run, ".ci/page", service.url, "--deployed")
         step("bucket", tls_only, service)
         step("recorded events", replay, service, local[1], "--skip", "unknown", "--skip", "delete-")

@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -102,9 +103,14 @@ async fn run(arguments: Arguments) -> Result<(), Trouble> {
     if !arguments.no_inbox {
         inbox::connect(&stack.url, &stack.api).await?;
     }
+    // The first poll sets up the handler: whoever reads the greeting may interrupt at once.
+    let mut interrupt = pin!(tokio::signal::ctrl_c());
+    let interrupted = futures_util::poll!(interrupt.as_mut());
     introduce(&stack, demo.as_ref());
     let background = if arguments.no_schedules { stack.following() } else { stack.background() };
-    tokio::signal::ctrl_c().await.map_err(|error| Trouble(error.to_string()))?;
+    if interrupted.is_pending() {
+        interrupt.await.map_err(|error| Trouble(error.to_string()))?;
+    }
     println!("stopping");
     background.stop().await;
     stack.stop().await;

@@ -46,8 +46,11 @@ impl Seen {
         }
         let body = serde_json::from_str(&answer.body).unwrap_or_else(|_| Value::String(answer.body.clone()));
         let mut body = Placeholders::new(own_address, now).replace(body);
-        if let (Pages::OfUnknownRecords, Some(data)) = (pages, body.get_mut("data")) {
-            forget_records(data);
+        if let Some(data) = body.get_mut("data") {
+            // The audit list, which counts no entries, follows the stream, whose order differs from run to run.
+            if pages == Pages::OfUnknownRecords || data.get("total").is_none() {
+                forget_records(data);
+            }
         }
         Self { status: answer.status, headers, body }
     }
@@ -59,8 +62,8 @@ fn forget_records(data: &mut Value) {
     for value in page.values_mut() {
         *value = match value {
             Value::Array(_) => json!("<array>"),
-            // The number of the previous or next page may be null.
-            Value::Number(_) | Value::Null => json!("<number or null>"),
+            // The number of the previous or next page may be null, and so may a cursor.
+            Value::Number(_) | Value::Null | Value::String(_) => json!("<value or null>"),
             _ => continue,
         };
     }
@@ -119,5 +122,7 @@ mod tests {
         let no_page = json!({"data": {"items": "x", "total": 1, "next_page": null}});
         assert!(difference(&unknown(&no_page), &unknown(&empty)).is_some());
         assert!(difference(&unknown(&json!({"data": {"total": 1}})), &unknown(&empty)).is_some());
+        let audit = |id: &str, next: Value| json!({"data": {"items": [{"id": id}], "size": 1, "next": next}});
+        assert_eq!(difference(&compared(&audit("a", json!("a"))), &compared(&audit("b", json!(null)))), None);
     }
 }

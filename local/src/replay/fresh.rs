@@ -40,6 +40,8 @@ impl<'a> Placeholders<'a> {
                         Value::String(text) if name == "org_id" => {
                             Value::String(self.placeholder("organisation", &text))
                         }
+                        // Each deployment has limits of its own for keys that have none.
+                        Value::Object(_) if name == "limits" => Value::String("<limits>".to_owned()),
                         value => self.replace(value),
                     };
                     (name, value)
