@@ -83,8 +83,10 @@ pub async fn crashes_everywhere<W>(
         let faults = &of(&prepared).faults;
         faults.die_after_writes(after);
         let died = faults.kill(Box::pin(work(&prepared))).await;
+        let made = faults.writes();
         faults.end();
-        assert!(died, "nothing crashed after {after} of {writes} writes");
+        // A run with fewer retries than the first one may not come so far.
+        assert!(died || made < after, "nothing crashed after {after} of {writes} writes, but {made} were made");
         Box::pin(look(&prepared, format!("after {after} of {writes} writes"))).await;
     }
 }
