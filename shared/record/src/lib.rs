@@ -130,7 +130,7 @@ mod tests {
         ("listed(\"NOTE\" off AgencyId => Agency)", "off", "`off` is not expected here"),
         ("listed(\"NOTE\", pointer Note::pointer)", "pointer", "behind the list may follow `spread`"),
         ("listed(\"NOTE\", due Note::due, pointers Note::pointer)", "pointers", "`pointers` is not expected here"),
-        ("listed(\"NOTE\" within AgencyId => Agency spread)", "spread", "behind `within` nothing does"),
+        ("listed(\"NOTE\" within AgencyId => Agency spread)", "spread", "behind `within` only the last one does"),
         ("listed(\"NOTE\" within AgencyId)", "", "expected `=>`"),
         ("listed(\"NOTE\" of)", "", "expected identifier"),
     ];
