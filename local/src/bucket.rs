@@ -175,12 +175,16 @@ pub fn failed_records(url: &str, connector: SharedHttpConnector) -> KeptObjects 
 }
 
 fn client_of(name: &str, url: &str, connector: SharedHttpConnector) -> Bucket {
+    Bucket::new(&sdk_config(url), name, connector, ATTEMPT)
+}
+
+/// The settings of a client for a service of AWS on this machine, at the endpoint `url`.
+pub(crate) fn sdk_config(url: &str) -> SdkConfig {
     let credentials = Credentials::new(ACCESS_KEY, ACCESS_KEY, None, None, "local");
-    let config = SdkConfig::builder()
+    SdkConfig::builder()
         .behavior_version(BehaviorVersion::v2026_01_12())
         .endpoint_url(url)
         .region(Region::new("local"))
         .credentials_provider(SharedCredentialsProvider::new(credentials))
-        .build();
-    Bucket::new(&config, name, connector, ATTEMPT)
+        .build()
 }

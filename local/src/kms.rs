@@ -4,8 +4,6 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use aws_config::{BehaviorVersion, Region, SdkConfig};
-use aws_sdk_dynamodb::config::{Credentials, SharedCredentialsProvider};
 use aws_smithy_runtime_api::client::http::{HttpConnector, HttpConnectorFuture, SharedHttpConnector};
 use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
 use aws_smithy_runtime_api::client::result::ConnectorError;
@@ -25,6 +23,8 @@ use serde_json::{Value, json};
 use shared::sealing::{CONTEXT, Kms, Secrets};
 use shared::values::id::OrgId;
 use tokio::task::yield_now;
+
+use crate::bucket::sdk_config;
 
 /// Id of the one key.
 pub const KEY: &str = "local";
@@ -111,14 +111,7 @@ impl LocalKms {
 
 /// The KMS at the endpoint `url`, whose requests go through `connector`.
 pub fn client(url: &str, connector: SharedHttpConnector) -> Kms {
-    let credentials = Credentials::new("local", "local", None, None, "local");
-    let config = SdkConfig::builder()
-        .behavior_version(BehaviorVersion::v2026_01_12())
-        .endpoint_url(url)
-        .region(Region::new("local"))
-        .credentials_provider(SharedCredentialsProvider::new(credentials))
-        .build();
-    Kms::new(&config, KEY, connector, Duration::from_secs(1))
+    Kms::new(&sdk_config(url), KEY, connector, Duration::from_secs(1))
 }
 
 async fn answer(State(kms): State<LocalKms>, headers: HeaderMap, body: Bytes) -> Response {

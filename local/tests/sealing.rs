@@ -106,7 +106,7 @@ async fn no_operation_stores_a_secret_in_plain_text() {
     let visible = visible(&as_stored(&stack));
     let found: Vec<_> = secrets.iter().filter(|secret| visible.contains(secret.as_str())).collect();
     assert_eq!(found, Vec::<&String>::new());
-    // Masks stand beside the sealed objects.
+    // The table also has the masked form of each sealed object, in plain text.
     assert!(visible.contains("sk_live…ider"));
 }
 
