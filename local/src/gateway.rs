@@ -18,6 +18,7 @@ use base64::engine::general_purpose::STANDARD;
 use chrono::DateTime;
 use lambda_http::request::LambdaRequest;
 use serde_json::{Value, json};
+use shared::input::form::FORM;
 use shared::mcp::Server;
 use shared::request::context::Service;
 use shared::request::event::EventContext;
@@ -366,7 +367,7 @@ impl Gateway {
         let last: BTreeMap<_, _> = query.iter().filter_map(|(name, values)| Some((name, values.last()?))).collect();
         let parameters: BTreeMap<_, _> = parameters.into_iter().collect();
         let headers: BTreeMap<_, _> = call.headers.iter().map(|(name, value)| (name, vec![value])).collect();
-        let body = String::from_utf8(call.body.clone());
+        let text = String::from_utf8(call.body.clone()).ok().filter(|_| !is_form(call));
         let now = self.service.clock.now().unix_millis();
         let written = DateTime::from_timestamp_millis(now).unwrap_or_default().format("%d/%b/%Y:%H:%M:%S +0000");
         json!({
@@ -394,9 +395,9 @@ impl Gateway {
                 "resourcePath": resource,
                 "stage": STAGE,
             },
-            // Text stays unchanged; bytes that are no text are in base64, as in the gateway for binary media types.
-            "body": body.as_ref().map_or_else(|error| Some(STANDARD.encode(error.as_bytes())), |text| (!text.is_empty()).then(|| text.clone())),
-            "isBase64Encoded": body.is_err(),
+            // Text stays unchanged. A form, and bytes that are no text, are in base64, as in the gateway for binary media types.
+            "isBase64Encoded": text.is_none(),
+            "body": text.map_or_else(|| Some(STANDARD.encode(&call.body)), |text| (!text.is_empty()).then_some(text)),
         })
     }
 
@@ -421,6 +422,11 @@ impl Gateway {
             eprintln!("{}: {error}", folder.display());
         }
     }
+}
+
+/// Whether the body of `call` is a form, which the template names as a binary media type.
+fn is_form(call: &Call) -> bool {
+    call.headers.get("content-type").is_some_and(|kind| kind.to_ascii_lowercase().starts_with(FORM))
 }
 
 /// The endpoint of the function `name`.

@@ -8,6 +8,7 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 use shared::delivery::event;
 use shared::input::Issue;
+use shared::input::form::FORM;
 use shared::input::schema::{ABOUT, MOST, Member, Schema as _, capitalised, described, object, titled};
 use shared::request::idempotency;
 use shared::request::limit::headers;
@@ -160,7 +161,7 @@ fn tags(components: &Components) -> Vec<Value> {
 }
 
 fn operation(root: &Path, route: &Route, failure: &Value, components: &mut Components) -> Value {
-    let Description { path, query, body, reply, signature } = describe(route.name);
+    let Description { path, query, body, form, reply, signature } = describe(route.name);
     let mut parameters = Vec::new();
     for (place, schema) in [("path", path), ("query", query)] {
         // In the order of the path.
@@ -206,6 +207,9 @@ fn operation(root: &Path, route: &Route, failure: &Value, components: &mut Compo
             "required": required,
             "content": {"application/json": content(&components.hoist(schema), &examples.requests)},
         });
+    }
+    if let Some(schema) = form {
+        operation["requestBody"]["content"][FORM] = json!({"schema": components.hoist(schema)});
     }
     if signature.is_some() {
         operation["security"] = json!([]);

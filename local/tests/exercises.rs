@@ -88,6 +88,7 @@ pub const EXERCISES: &[Exercise] = &[
         },
         costs: || vec![("", plain(&routes::CREATE_ASSISTANT)), (", with a webhook", assistant_with_webhook())],
         names: &[(kind::WEBHOOK, |id| json!({"webhook_id": id}))],
+        texts: || vec![(json!({"name": "x"}), "system_prompt"), (json!({"name": "x"}), "description")],
         first_costs_more: true,
         ..Exercise::of(&routes::CREATE_ASSISTANT)
     },

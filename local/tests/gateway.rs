@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use local::template::{camel_case, document, function_name};
 use serde_json::{Value, json};
+use shared::input::form::FORM;
 use shared::routes;
 
 use crate::support::gateway::{keyless, limited_path};
@@ -154,6 +155,12 @@ fn the_gateway_takes_tls_1_2_at_the_least() {
     // The policy accepts TLS 1.2 and 1.3. CloudFormation requires `EndpointAccessMode` with such a policy.
     assert_eq!(api["SecurityPolicy"], "SecurityPolicy_TLS13_1_2_2021_06");
     assert_eq!(api["EndpointAccessMode"], "BASIC");
+}
+
+#[test]
+fn the_gateway_passes_the_bytes_of_forms_unchanged() {
+    // All other bodies are text. As base64 they would be a third longer.
+    assert_eq!(api()["BinaryMediaTypes"], json!([FORM.replace('/', "~1")]));
 }
 
 #[test]

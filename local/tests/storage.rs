@@ -1,5 +1,7 @@
 //! Tests that valid input is stored and returned unchanged: deep values, large numbers, empty keys, Unicode.
 
+use std::collections::BTreeSet;
+
 use local::functions::describe;
 use local::http::Call;
 use proptest::prelude::*;
@@ -13,6 +15,7 @@ use crate::exercises::{EXERCISES, Exercise};
 use crate::support::fixture::{
     ACME, call, data, failure, fields, get, json, member, not_null, path, post, stack, valid_body, valid_call,
 };
+use crate::support::generated::read;
 
 /// A random JSON text. Its numbers are made of digits, because a float would lose some of them.
 fn json_text() -> impl Strategy<Value = String> {
@@ -78,7 +81,9 @@ async fn a_text_is_returned_unchanged() {
     let fields = ["name", "system_prompt", "description"];
     let short = ["", " ", "\0", "a\u{301}", "😀", "\u{feff}", "\u{202e}abc", "null", "{}"];
     let short = short.map(|text| fields.map(|_| text.to_owned()));
-    let long = ["x", "😀"].map(|character| fields.map(|field| character.repeat(longest(field))));
+    // The largest record, with characters of one byte and of four.
+    let long = [("x", 1), ("😀", 4)]
+        .map(|(character, bytes)| fields.map(|field| character.repeat(longest(field).min(LARGEST / 3 / bytes))));
     for texts in short.into_iter().chain(long) {
         let body: Value =
             fields.into_iter().zip(&texts).map(|(field, text)| (field.to_owned(), serde_json::json!(text))).collect();
@@ -115,6 +120,9 @@ async fn a_time_outside_the_years_0_to_9999_in_utc_is_refused() {
     }
 }
 
+/// The most bytes of a record as JSON.
+const LARGEST: usize = 360 * 1024;
+
 /// The most bytes of a free-form value.
 const FREE_FORM: usize = 32 * 1024;
 
@@ -122,8 +130,9 @@ const FREE_FORM: usize = 32 * 1024;
 fn longest(name: &str) -> usize {
     match name {
         "name" => 256,
-        "description" => 4096,
-        "text" | "message" | "opening_message" | "user_opening_messages" => 32_768,
+        "system_prompt" => 131_072,
+        "description" | "trigger_instructions" => 65_536,
+        "text" | "message" | "opening_message" | "user_opening_messages" | "intro_message" => 32_768,
         _ => 8192,
     }
 }
@@ -242,7 +251,10 @@ async fn the_largest_text_of_any_characters_fits_an_item() {
             } else {
                 longest(field)
             };
-            body += &format!("{}{end}}}", character.repeat(room.min(most)));
+            // As many as the whole record may have in its answer, beside the other fields.
+            let printed: String = serde_json::from_str(&format!("\"{character}\"")).unwrap();
+            let bytes = serde_json::to_string(&printed).unwrap().len() - 2;
+            body += &format!("{}{end}}}", character.repeat(room.min(most).min((LARGEST - 4096) / bytes)));
             let stack = stack().await;
             let call = keyed(Call { body: body.clone().into(), ..valid_call(route, 'a', ACME) });
             let first = stack.answer(&call).await;
@@ -296,4 +308,38 @@ async fn random_input_is_refused_or_valid() {
     }
     // The input reaches the operations, which refuse nearly all of it.
     assert!(refused > asked * 9 / 10, "{refused} of {asked}");
+}
+
+/// `number` as the documents write it.
+fn written(number: u64) -> String {
+    let digits = number.to_string();
+    let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().map(|group| std::str::from_utf8(group).unwrap()).collect();
+    groups.join(",")
+}
+
+#[test]
+fn the_table_of_limits_has_every_limit_of_the_document() {
+    fn limits(schema: &Value, found: &mut BTreeSet<u64>) {
+        match schema {
+            Value::Array(items) => items.iter().for_each(|item| limits(item, found)),
+            Value::Object(members) => {
+                found.extend(["maxLength", "maxItems"].iter().filter_map(|word| members.get(*word)?.as_u64()));
+                members
+                    .iter()
+                    .filter(|(name, _)| !name.starts_with("example"))
+                    .for_each(|(_, member)| limits(member, found));
+            }
+            _ => {}
+        }
+    }
+    let page = read("docs/API.md");
+    let table = page.split("\n## ").find(|section| section.starts_with("Limits\n")).unwrap();
+    let mut found = BTreeSet::new();
+    limits(&serde_json::from_str(&read("openapi.json")).unwrap(), &mut found);
+    found.extend(routes::ALL.iter().map(|route| u64::try_from(route.body_limit / 1024).unwrap()));
+    found.insert(u64::try_from(LARGEST).unwrap());
+    assert!(found.len() > 8, "{found:?}");
+    for limit in found {
+        assert!(table.contains(&written(limit)), "{limit}");
+    }
 }

@@ -189,10 +189,10 @@ async fn an_update_that_makes_the_record_too_large_is_refused() {
     let most = "😀".repeat(32_768);
     assert_eq!(update(&stack, widget, &json!({"opening_message": most})).await.status, 200);
     let before = read(&stack, widget).await;
-    let answer = update(&stack, widget, &json!({"user_opening_messages": [most]})).await;
+    let answer = update(&stack, widget, &json!({"user_opening_messages": [most, most]})).await;
     let issues = json(&answer)["detail"].clone();
     let msg = issues[0]["msg"].as_str().unwrap().to_owned();
-    assert!(msg.starts_with("The record should have at most 262144 bytes, not "), "{msg}");
+    assert!(msg.starts_with("The record should have at most 368640 bytes, not "), "{msg}");
     assert_eq!((answer.status, issues), (422, json!([issue(&json!(["body"]), "too_long", &msg)])));
     assert_eq!(read(&stack, widget).await, before);
 }

@@ -3,6 +3,7 @@
 //! [`Parse`] reads one value, [`Input`] a set of named ones; [`input!`](macro@crate::input) declares a set once and
 //! derives the struct, the reader and the JSON schema. The messages themselves are the constants of [`words`].
 
+pub mod form;
 mod issue;
 mod object;
 mod parse;
@@ -14,6 +15,7 @@ use std::borrow::Cow;
 use serde::de::{MapAccess, Visitor};
 use serde_json::value::RawValue;
 
+use crate::input::form::{Form, Part};
 use crate::input::schema::{MOST, Member, Schema, Value, described, nullable, object};
 
 pub use issue::{Issue, Issues, Location};
@@ -80,6 +82,18 @@ impl<'a> Source<'a> {
             Ok(_) => because(words::BODY),
         })?;
         Ok(Self::of(place, members))
+    }
+
+    /// The parts of a form. The last part of a name counts.
+    pub fn form(form: &'a Form) -> Self {
+        let value = |(name, part): &'a (String, Part)| {
+            let raw = match part {
+                Part::Text(text) => Raw::Text(text),
+                Part::File(file) => Raw::File(file),
+            };
+            (Cow::Borrowed(&**name), raw)
+        };
+        Self { place: Location::body(), values: form.0.iter().map(value).collect() }
     }
 
     /// The members of the object `raw`, which is at `place` in a body.
@@ -197,6 +211,9 @@ impl<'de> serde::Deserialize<'de> for Members<'de> {
     }
 }
 
+/// Reads a set of named values.
+pub type ReadInput<T> = fn(&Source<'_>, &mut Issues) -> Option<T>;
+
 /// A set of named values, declared by [`input!`](macro@crate::input).
 pub trait Input: Sized + Send + 'static {
     /// Whether the set has any values. If it has none, the body is not read.
@@ -204,6 +221,14 @@ pub trait Input: Sized + Send + 'static {
 
     /// Reads every value; `None` after at least one issue was added.
     fn read(source: &Source<'_>, issues: &mut Issues) -> Option<Self>;
+
+    /// Reads a form in place of a JSON body, where the operation takes one.
+    const OF_FORM: Option<ReadInput<Self>> = None;
+
+    /// The JSON schema of the form.
+    fn form_schema() -> Option<Value> {
+        None
+    }
 
     /// The meaning of a request without a body; `None` if a body is required.
     fn absent() -> Option<Self> {

@@ -32,8 +32,8 @@ routes! {
     /// Every operation with a key: first the ones of the specification's summary, in its order, then the others.
     ALL:
     // constant                         name                                method  path                                                        access success body limit (KiB)
-    CREATE_ASSISTANT                    "assistant"         "create-assistant"                  POST   "/api/v1/assistant"                                          Write  201     256;
-    CREATE_AGENCY_BILLING_PLAN          "billing-plan"      "create-agency-billing-plan"        POST   "/api/v1/agency/billing/{agency_id}/billing_plan"            Write  201     256;
+    CREATE_ASSISTANT                    "assistant"         "create-assistant"                  POST   "/api/v1/assistant"                                          Write  201     1024;
+    CREATE_AGENCY_BILLING_PLAN          "billing-plan"      "create-agency-billing-plan"        POST   "/api/v1/agency/billing/{agency_id}/billing_plan"            Write  201     1024;
     CREATE_AGENCY                       "agency"            "create-agency"                     POST   "/api/v1/agency"                                             Write  201     256;
     RUN_CAMPAIGN                        "campaign"          "run-campaign"                      POST   "/api/v1/campaign/run/{widget_id}"                           Write  200     1024;
     GET_AGENT_LIST                      "user"              "get-agent-list"                    GET    "/api/v1/user/get_agent_list/"                               Read   200     256;
@@ -72,32 +72,32 @@ routes! {
     PAUSE_CAMPAIGN                      "campaign"          "pause-campaign"                    POST   "/api/v1/campaign/{campaign_id}/pause"                                    Write  200     256;
     RESUME_CAMPAIGN                     "campaign"          "resume-campaign"                   POST   "/api/v1/campaign/{campaign_id}/resume"                                   Write  200     256;
     RETRY_CAMPAIGN                      "campaign"          "retry-campaign"                    POST   "/api/v1/campaign/{campaign_id}/retry"                                    Write  200     256;
-    CREATE_TAG                          "tag"               "create-tag"                        POST   "/api/v1/tag"                                                Write  201     256;
+    CREATE_TAG                          "tag"               "create-tag"                        POST   "/api/v1/tag"                                                Write  201     1024;
     LIST_TAGS                           "tag"               "list-tags"                         GET    "/api/v1/tag/list"                                           Read   200     256;
     READ_TAG                            "tag"               "read-tag"                          GET    "/api/v1/tag/{tag_id}"                                       Read   200     256;
-    UPDATE_TAG                          "tag"               "update-tag"                        PUT    "/api/v1/tag/{tag_id}"                                       Write  200     256;
-    CREATE_INTENT                       "intent"            "create-intent"                     POST   "/api/v1/intent"                                             Write  201     256;
+    UPDATE_TAG                          "tag"               "update-tag"                        PUT    "/api/v1/tag/{tag_id}"                                       Write  200     1024;
+    CREATE_INTENT                       "intent"            "create-intent"                     POST   "/api/v1/intent"                                             Write  201     1024;
     LIST_INTENTS                        "intent"            "list-intents"                      GET    "/api/v1/intent/list"                                        Read   200     256;
     READ_INTENT                         "intent"            "read-intent"                       GET    "/api/v1/intent/{intent_id}"                                 Read   200     256;
-    UPDATE_INTENT                       "intent"            "update-intent"                     PUT    "/api/v1/intent/{intent_id}"                                 Write  200     256;
-    CREATE_FORM                         "form"              "create-form"                       POST   "/api/v1/form"                                               Write  201     256;
+    UPDATE_INTENT                       "intent"            "update-intent"                     PUT    "/api/v1/intent/{intent_id}"                                 Write  200     1024;
+    CREATE_FORM                         "form"              "create-form"                       POST   "/api/v1/form"                                               Write  201     1024;
     LIST_FORMS                          "form"              "list-forms"                        GET    "/api/v1/form/list"                                          Read   200     256;
     READ_FORM                           "form"              "read-form"                         GET    "/api/v1/form/{form_id}"                                     Read   200     256;
-    UPDATE_FORM                         "form"              "update-form"                       PUT    "/api/v1/form/{form_id}"                                     Write  200     256;
-    CREATE_DATASOURCE                   "datasource"        "create-datasource"                 POST   "/api/v1/datasource"                                         Write  201     256;
+    UPDATE_FORM                         "form"              "update-form"                       PUT    "/api/v1/form/{form_id}"                                     Write  200     1024;
+    CREATE_DATASOURCE                   "datasource"        "create-datasource"                 POST   "/api/v1/datasource"                                         Write  201     1024;
     LIST_DATASOURCES                    "datasource"        "list-datasources"                  GET    "/api/v1/datasource"                                         Read   200     256;
     READ_DATASOURCE                     "datasource"        "read-datasource"                   GET    "/api/v1/datasource/{datasource_id}"                         Read   200     256;
-    UPDATE_DATASOURCE                   "datasource"        "update-datasource"                 PUT    "/api/v1/datasource/{datasource_id}"                         Write  200     256;
+    UPDATE_DATASOURCE                   "datasource"        "update-datasource"                 PUT    "/api/v1/datasource/{datasource_id}"                         Write  200     1024;
     DELETE_DATASOURCE                   "datasource"        "delete-datasource"                 DELETE "/api/v1/datasource/{datasource_id}"                         Write  200     256;
-    CREATE_WIDGET                       "widget"            "create-widget"                     POST   "/api/v1/widget"                                             Write  201     256;
+    CREATE_WIDGET                       "widget"            "create-widget"                     POST   "/api/v1/widget"                                             Write  201     1024;
     LIST_WIDGETS                        "widget"            "list-widgets"                      GET    "/api/v1/widget"                                             Read   200     256;
     READ_WIDGET                         "widget"            "read-widget"                       GET    "/api/v1/widget/{widget_id}"                                 Read   200     256;
-    UPDATE_WIDGET                       "widget"            "update-widget"                     PUT    "/api/v1/widget/{widget_id}"                                 Write  200     256;
+    UPDATE_WIDGET                       "widget"            "update-widget"                     PUT    "/api/v1/widget/{widget_id}"                                 Write  200     1024;
     DELETE_WIDGET                       "widget"            "delete-widget"                     DELETE "/api/v1/widget/{widget_id}"                                 Write  200     256;
     ROTATE_WIDGET_SECRET                "widget"            "rotate-widget-secret"              POST   "/api/v1/widget/{widget_id}/rotate_secret"                                  Write  200     256;
     LIST_ASSISTANTS                     "assistant"         "list-assistants"                   GET    "/api/v1/assistant"                                          Read   200     256;
     READ_ASSISTANT                      "assistant"         "read-assistant"                    GET    "/api/v1/assistant/{assistant_id}"                           Read   200     256;
-    UPDATE_ASSISTANT                    "assistant"         "update-assistant"                  PUT    "/api/v1/assistant/{assistant_id}"                           Write  200     256;
+    UPDATE_ASSISTANT                    "assistant"         "update-assistant"                  PUT    "/api/v1/assistant/{assistant_id}"                           Write  200     1024;
     DELETE_ASSISTANT                    "assistant"         "delete-assistant"                  DELETE "/api/v1/assistant/{assistant_id}"                           Write  200     256;
     LINK_ASSISTANT_DATASOURCE           "assistant"         "link-assistant-datasource"         POST   "/api/v1/assistant/{assistant_id}/data_source/{datasource_id}" Write  201     256;
     LIST_ASSISTANT_DATASOURCES          "assistant"         "list-assistant-datasources"        GET    "/api/v1/assistant/{assistant_id}/data_source"               Read   200     256;
@@ -111,7 +111,7 @@ routes! {
     CHECK_PAYMENT_WEBHOOK               "agency"            "check-payment-webhook"             GET    "/api/v1/agency/billing/{agency_id}/check_payment_webhook"   Read   200     256;
     LIST_AGENCY_BILLING_PLANS           "billing-plan"      "list-agency-billing-plans"         GET    "/api/v1/agency/billing/{agency_id}/billing_plan/list"       Read   200     256;
     READ_AGENCY_BILLING_PLAN            "billing-plan"      "read-agency-billing-plan"          GET    "/api/v1/agency/billing/{agency_id}/billing_plan/{billing_plan_id}" Read   200     256;
-    UPDATE_AGENCY_BILLING_PLAN          "billing-plan"      "update-agency-billing-plan"        PUT    "/api/v1/agency/billing/{agency_id}/billing_plan/{billing_plan_id}" Write  200     256;
+    UPDATE_AGENCY_BILLING_PLAN          "billing-plan"      "update-agency-billing-plan"        PUT    "/api/v1/agency/billing/{agency_id}/billing_plan/{billing_plan_id}" Write  200     1024;
     DELETE_AGENCY_BILLING_PLAN          "billing-plan"      "delete-agency-billing-plan"        DELETE "/api/v1/agency/billing/{agency_id}/billing_plan/{billing_plan_id}" Write  200     256;
     READ_USER                           "user"              "read-user"                         GET    "/api/v1/user/{user_id}"                                     Read   200     256;
     LIST_CONTACTS                       "contact"           "list-contacts"                     GET    "/api/v1/contact"                                            Read   200     256;
@@ -123,7 +123,7 @@ routes! {
     DELETE_CAMPAIGN                     "campaign"          "delete-campaign"                   DELETE "/api/v1/campaign/{campaign_id}"                             Write  200     256;
     DELETE_CONVERSATION                 "conversation"      "delete-conversation"               DELETE "/api/v1/conversation/{conversation_id}"                     Write  200     256;
     LIST_CAMPAIGNS                      "campaign"          "list-campaigns"                    GET    "/api/v1/campaign/list"                                      Read   200     256;
-    CREATE_DATASOURCE_FILE              "datasource-file"   "create-datasource-file"            POST   "/api/v1/datasource/{datasource_id}/file"                                 Write  201     256;
+    CREATE_DATASOURCE_FILE              "datasource-file"   "create-datasource-file"            POST   "/api/v1/datasource/{datasource_id}/file"                                 Write  201     4160;
     ADD_DATASOURCE_TEXT_BLOB            "datasource-file"   "add-datasource-text-blob"          POST   "/api/v1/datasource/{datasource_id}/text_blob"                            Write  201     4096;
     LIST_DATASOURCE_FILES               "datasource-file"   "list-datasource-files"             GET    "/api/v1/datasource/{datasource_id}/data_source_files"                    Read   200     256;
     READ_DATASOURCE_FILE                "datasource-file"   "read-datasource-file"              GET    "/api/v1/datasource/datasourcefile/{datasourcefile_id}"                   Read   200     256;

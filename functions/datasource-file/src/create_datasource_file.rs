@@ -1,4 +1,4 @@
-//! `POST /api/v1/datasource/{datasource_id}/file`: creates a file, and answers the request that uploads its bytes. For a short text, use `add-datasource-text-blob`.
+//! `POST /api/v1/datasource/{datasource_id}/file`: creates a file, and answers the request that uploads its bytes; a form has them with it. For a short text, use `add-datasource-text-blob`.
 
 use shared::prelude::*;
 
@@ -7,15 +7,21 @@ pub struct CreateDatasourceFile;
 impl Operation for CreateDatasourceFile {
     type Path = DatasourceId;
     type Query = ();
-    type Body = NewFile;
+    type Body = FileBody;
     type Reply = Created<FileToUpload>;
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
-        let (body, tenant) = (request.body, &cx.tenant);
-        let content_type = body.content_type.clone();
-        let file: DatasourceFile = Create::insert(cx, request.path, body.record(tenant.org())?).await?;
-        let (key, size) = (file.object(tenant), file.size_bytes);
-        let upload = cx.service.bucket.upload(&key, size, content_type.as_str(), cx.now()).await?;
-        Ok(Created(FileToUpload { file, upload }))
+        let (bucket, tenant) = (&cx.service.bucket, &cx.tenant);
+        let (new, content_type, bytes) = request.body.record(tenant.org())?;
+        // The file is created first: bytes without a file would never be removed.
+        let file: DatasourceFile = Create::insert(cx, request.path, new).await?;
+        let key = file.object(tenant);
+        let upload = if let Some(bytes) = bytes {
+            bucket.put(&key, content_type.as_str(), bytes).await?;
+            None
+        } else {
+            Some(bucket.upload(&key, file.size_bytes, content_type.as_str(), cx.now()).await?)
+        };
+        Ok(Created(FileToUpload { file, uploaded: upload.is_none(), upload }))
     }
 }

@@ -12,6 +12,7 @@ use crate::support::fixture::{
 use crate::support::log::Log;
 use crate::support::records::{ACME_ORG, FRESH, TEST_TIME};
 
+const GLOBEX_ORG: &str = "01900000-0000-7000-8000-b00000000001";
 const BYTES: &[u8] = b"Twelve bytes";
 
 fn create(body: &Value) -> Call {
@@ -50,6 +51,7 @@ async fn stores_the_body_and_defaults_the_rest() {
         "description": null,
         "ds_type": "doc",
         "size_bytes": 104_857_600,
+        "uploaded": false,
         "attributes": {},
         "org_id": ACME_ORG,
         "created_at": TEST_TIME,
@@ -177,4 +179,95 @@ async fn only_the_answer_contains_the_signature() {
         assert!(!text.contains(&signature) && !text.contains("X-Amz-"), "{text}");
         assert!(text.contains(word), "no {word}: {text}");
     }
+}
+
+/// A form with `parts`, each with its headers, and its end.
+fn form(parts: &[(&str, &[u8])]) -> Call {
+    let mut body = Vec::new();
+    for (headers, bytes) in parts {
+        body.extend(format!("--frontier\r\ncontent-disposition: form-data; {headers}\r\n\r\n").into_bytes());
+        body.extend([*bytes, b"\r\n"].concat());
+    }
+    body.extend(b"--frontier--\r\n");
+    let headers = [("content-type".to_owned(), "multipart/form-data; boundary=frontier".to_owned())].into();
+    Call { headers, body, ..valid_call(&CREATE_DATASOURCE_FILE, 'a', ACME) }
+}
+
+const PDF: &str = "name=\"datasourcefile_file\"; filename=\"Prices of May.pdf\"\r\ncontent-type: application/pdf";
+
+#[tokio::test]
+async fn a_form_has_the_bytes_of_the_file() {
+    let (stack, _) = stack_of_today(settings()).await;
+    // Bytes that are no text, and the boundary of another form.
+    let bytes = [b"%PDF-1.7\n\x00\xff\r\n--front\r\n".as_slice(), &[0x80; 4096]].concat();
+    let file = data(&stack.answer(&form(&[(PDF, &bytes), ("name=\"description\"", b"Prices")])).await);
+    for (field, wanted) in [
+        ("name", json!("Prices of May.pdf")),
+        ("description", json!("Prices")),
+        ("ds_type", json!("doc")),
+        ("size_bytes", json!(bytes.len())),
+        ("uploaded", json!(true)),
+        ("upload", json!(null)),
+        ("org_id", json!(ACME_ORG)),
+    ] {
+        assert_eq!(file[field], wanted, "{field}");
+    }
+    let read = read(&stack, &file).await;
+    let (status, kind, found) = send("GET", read["download_url"].as_str().unwrap(), &json!({}), b"").await;
+    assert_eq!((status, &*kind, &found), (200, "application/pdf", &bytes));
+}
+
+#[tokio::test]
+async fn a_file_of_four_mebibytes_fits_a_form_and_a_larger_body_does_not() {
+    let (stack, _) = stack_of_today(settings()).await;
+    let largest = vec![b'x'; 4 * 1024 * 1024];
+    let file = data(&stack.answer(&form(&[(PDF, &largest)])).await);
+    assert_eq!(file["size_bytes"], 4 * 1024 * 1024);
+    let larger = vec![b'x'; CREATE_DATASOURCE_FILE.body_limit];
+    let before = everything(&stack).await;
+    assert_eq!(stack.answer(&form(&[(PDF, &larger)])).await.status, 413);
+    assert_eq!(everything(&stack).await, before);
+}
+
+#[tokio::test]
+async fn a_form_with_issues_is_refused_with_all_of_them() {
+    let stack = stack().await;
+    let before = everything(&stack).await;
+    let (text, empty) = ("name=\"datasourcefile_file\"", "name=\"datasourcefile_file\"; filename=\"a\"");
+    let of = |parts: &[(&str, &[u8])]| form(parts);
+    let cut = Call { body: b"--frontier\r\ncontent-disposition: form-data; name=a\r\n\r\nx".to_vec(), ..of(&[]) };
+    for (call, issues) in [
+        (of(&[]), vec![r#"["body","datasourcefile_file"] missing"#]),
+        (of(&[(text, b"x")]), vec![r#"["body","datasourcefile_file"] file_type"#]),
+        (of(&[(empty, b"")]), vec![r#"["body","datasourcefile_file"] file_empty"#]),
+        (
+            of(&[(empty, b""), ("name=\"ds_type\"", b"novel"), (r#"name="name"; filename="x""#, b"x")]),
+            vec![
+                r#"["body","datasourcefile_file"] file_empty"#,
+                r#"["body","name"] string_type"#,
+                r#"["body","ds_type"] enum"#,
+            ],
+        ),
+        (cut, vec![r#"["body"] multipart_invalid"#]),
+    ] {
+        let answer = stack.answer(&call).await;
+        assert_eq!(failure(&answer), (422, issues.into_iter().map(str::to_owned).collect()), "{}", answer.body);
+    }
+    let others = of(&[(PDF, b"x"), ("name=\"org_id\"", GLOBEX_ORG.as_bytes())]);
+    assert_eq!(failure(&stack.answer(&others).await), (403, vec![r#"["body","org_id"] forbidden"#.to_owned()]));
+    // Only this operation takes a form.
+    let elsewhere = Call { path: "/api/v1/tag".to_owned(), ..of(&[("name=\"name\"", b"x")]) };
+    assert_eq!(failure(&stack.answer(&elsewhere).await).0, 422);
+    assert_eq!(everything(&stack).await, before);
+}
+
+#[tokio::test]
+async fn a_form_that_is_repeated_makes_one_file() {
+    let (stack, _) = stack_of_today(settings()).await;
+    let mut call = form(&[(PDF, b"%PDF-1.7")]);
+    call.headers.insert("idempotency-key".to_owned(), "one".to_owned());
+    let first = stack.answer(&call).await;
+    let again = stack.answer(&call).await;
+    assert_eq!((first.status, &first.body), (201, &again.body));
+    assert_eq!(stack.objects.objects().unwrap().len(), 1);
 }

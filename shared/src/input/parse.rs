@@ -8,6 +8,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
+use crate::input::form::FormFile;
 use crate::input::schema::{Schema, Value};
 use crate::input::{Issues, Location, words};
 
@@ -18,6 +19,8 @@ pub enum Raw<'a> {
     Text(&'a str),
     /// A JSON value of the body, as written.
     Json(&'a str),
+    /// A file of a form.
+    File(&'a FormFile),
 }
 
 /// A JSON value; its first byte shows the kind.
@@ -30,6 +33,7 @@ pub(super) enum Kind<'a> {
     String(Option<Cow<'a, str>>),
     Array,
     Object,
+    File,
 }
 
 impl<'a> Raw<'a> {
@@ -37,6 +41,7 @@ impl<'a> Raw<'a> {
         let json = match self {
             Self::Text(text) => return Kind::String(Some(Cow::Borrowed(text))),
             Self::Json(json) => json,
+            Self::File(_) => return Kind::File,
         };
         match json.as_bytes().first() {
             Some(b'"') => Kind::String(string(json)),
@@ -88,6 +93,7 @@ impl<'a> Raw<'a> {
     pub const fn source(self) -> &'a str {
         match self {
             Self::Text(text) | Self::Json(text) => text,
+            Self::File(_) => "",
         }
     }
 }
@@ -102,8 +108,7 @@ pub(super) fn string(json: &str) -> Option<Cow<'_, str>> {
     }
 }
 
-/// The most issues of one answer. Two bytes of a body can cause an issue, which is far longer, and Lambda allows
-/// answers of at most 6 MB.
+/// The most issues of one answer: an issue is longer than its cause, and Lambda allows answers of at most 6 MB.
 const MOST_ISSUES: usize = 10_000;
 
 /// Reads one value, or adds its issues.

@@ -12,6 +12,12 @@ pub const JSON: Words = ("json_invalid", "JSON decode error");
 /// The body is JSON, but no object.
 pub const BODY: Words =
     ("model_attributes_type", "Input should be a valid dictionary or object to extract fields from");
+/// The body is no form.
+pub const FORM: Words = ("multipart_invalid", "The body should be valid multipart/form-data");
+/// A file was expected.
+pub const FILE: Words = ("file_type", "Input should be a file, whose part has a file name");
+/// A file without bytes.
+pub const FILE_EMPTY: Words = ("file_empty", "The file should have at least 1 byte");
 /// A string was expected.
 pub const STRING: Words = ("string_type", "Input should be a valid string");
 /// A string with half of a surrogate pair.

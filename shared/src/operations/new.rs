@@ -8,9 +8,9 @@ use crate::request::error::{Error, Result};
 use crate::table::declaration::{Declared, FieldRole, MadeOfBody, Named};
 use crate::values::id::OrgId;
 
-/// The most bytes of a record as JSON. An item of the table has at most 400 KB; the limits of single fields alone would
-/// allow more.
-const LARGEST: usize = 256 * 1024;
+/// The most bytes of a record as JSON. An item of the table has at most 400 KB, and an answer under an idempotency key
+/// is kept up to 380 KiB. The limits of single fields alone would allow more.
+const LARGEST: usize = 360 * 1024;
 
 /// Refuses a record that is too large.
 ///

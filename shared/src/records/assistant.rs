@@ -7,7 +7,7 @@ use crate::input::{Issues, Location, Parse, Raw, words};
 use crate::records::webhook::Webhook;
 use crate::values::id::{AssistantId, ConversationFlowId, OrgId, WebhookId};
 use crate::values::json::JsonObject;
-use crate::values::text::{Description, Name};
+use crate::values::text::{Description, Name, Prompt};
 
 crate::choice! {
     /// What kind of assistant it is.
@@ -85,7 +85,7 @@ crate::record! {
         /// Any JSON object of your own. The service stores it and does not read it.
         input attributes: JsonObject = JsonObject::default(),
         /// System prompt that the language model gets.
-        input system_prompt: String = String::new(),
+        input system_prompt: Prompt = Prompt::default(),
         /// True if the assistant uses voice.
         input voice: bool = false,
         /// True if the assistant speaks with a voice of the customer's own.

@@ -3,7 +3,7 @@
 use crate::records::webhook::Webhook;
 use crate::values::id::{FormId, OrgId, WebhookId};
 use crate::values::json::{JsonArray, JsonObject};
-use crate::values::text::Name;
+use crate::values::text::{Description, Name};
 use crate::values::time::Timestamp;
 
 crate::choice! {
@@ -20,7 +20,7 @@ crate::record! {
         /// Name of the form.
         input name: Name,
         /// When the assistant is to offer the form, in words.
-        input trigger_instructions: Option<String> = None,
+        input trigger_instructions: Option<Description> = None,
         /// How the form is filled in.
         input form_type: FormType,
         /// The organisation.

@@ -81,7 +81,7 @@ crate::record! {
         /// Channel of the widget.
         input(filter) widget_type: WidgetType,
         /// Text that is shown before a chat begins.
-        input intro_message: Option<String> = None,
+        input intro_message: Option<MessageText> = None,
         /// First message of a conversation, if the campaign has no message of its own.
         input opening_message: Option<MessageText> = None,
         /// Opening messages. The first one is sent if `opening_message` is null.

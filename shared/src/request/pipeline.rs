@@ -9,7 +9,8 @@ use std::time::Instant;
 use percent_encoding::percent_decode_str;
 use serde_json::Value;
 
-use crate::input::{Input, Issue, Issues, Location, Source, settle, words};
+use crate::input::form::Form;
+use crate::input::{Input, Issue, Issues, Location, ReadInput, Source, settle, words};
 use crate::request::authentication::{authenticate, sent_key};
 use crate::request::caller::{Caller, Identified};
 use crate::request::context::{Context, Service};
@@ -76,6 +77,7 @@ struct Sources<'a> {
     query: Source<'a>,
     /// The issue with the headers, if there is one.
     header: Option<Issue>,
+    content_type: Option<&'a str>,
     body: Option<&'a [u8]>,
 }
 
@@ -88,6 +90,8 @@ pub struct Description {
     pub query: Value,
     /// The body, where it takes one, and whether a request must have it.
     pub body: Option<(Value, bool)>,
+    /// The form that it takes in place of a JSON body, if it takes one.
+    pub form: Option<Value>,
     /// The whole answer.
     pub reply: Value,
     /// The header with the signature, in lower case, if requests have a signature instead of a key.
@@ -102,6 +106,7 @@ impl Description {
             path: O::Path::schema(),
             query: O::Query::schema(),
             body: O::Body::EXPECTED.then(|| (O::Body::schema(), O::Body::absent().is_none())),
+            form: O::Body::form_schema(),
             reply: envelope_schema::<O::Reply>(),
             signature: None,
         }
@@ -111,7 +116,7 @@ impl Description {
     pub fn of_signed<O: SignedOperation>() -> Self {
         let (path, query) = (O::Path::schema(), <()>::schema());
         let (body, reply) = (Some((O::body(), true)), envelope_schema::<O::Reply>());
-        Self { path, query, body, reply, signature: Some(O::SIGNATURE) }
+        Self { path, query, body, form: None, reply, signature: Some(O::SIGNATURE) }
     }
 }
 
@@ -238,6 +243,7 @@ impl Handler {
                 request.query.iter().map(|(name, value)| (name.as_str(), value.as_str())),
             ),
             header,
+            content_type: request.header("content-type"),
             body: request.body.as_deref(),
         };
         let work = prepare(&sources)?;
@@ -293,9 +299,14 @@ pub(crate) fn response(service: &Service, answer: Response, request_id: &str, co
 /// Reads path, query and body, and reports all issues in one answer; issues of the headers come before issues of the
 /// body. A body that is not JSON is reported alone.
 fn read<O: Operation>(sources: &Sources<'_>) -> Result<Request<O>> {
-    let body = if O::Body::EXPECTED { Source::body(sources.body) } else { Ok(Source::text(Location::body(), [])) };
+    let form = O::Body::OF_FORM.and_then(|read| Some((read, Form::read(sources.content_type, sources.body)?)));
+    let (body, read_body): (_, ReadInput<O::Body>) = match &form {
+        Some((read, form)) => (form.as_ref().map(Source::form).map_err(Clone::clone), *read),
+        None if O::Body::EXPECTED => (Source::body(sources.body), O::Body::read),
+        None => (Ok(Source::text(Location::body(), [])), O::Body::read),
+    };
     let body = match body {
-        Err(issue) if issue.kind == words::JSON.0 => return Err(Error::Invalid(vec![issue])),
+        Err(issue) if [words::JSON.0, words::FORM.0].contains(&issue.kind) => return Err(Error::Invalid(vec![issue])),
         body => body,
     };
     let mut issues = Issues::new();
@@ -304,7 +315,7 @@ fn read<O: Operation>(sources: &Sources<'_>) -> Result<Request<O>> {
     issues.extend(sources.header.clone());
     let body = match body {
         Err(issue) if issue.kind == words::MISSING.0 && O::Body::absent().is_some() => O::Body::absent(),
-        Ok(source) => O::Body::read(&source, &mut issues),
+        Ok(source) => read_body(&source, &mut issues),
         Err(issue) => {
             issues.push(issue);
             None

@@ -17,11 +17,16 @@ pub struct Text<const LONGEST: usize>(String);
 /// The name of a record.
 pub type Name = Text<256>;
 /// The description of a record.
-pub type Description = Text<4096>;
+pub type Description = Text<65_536>;
+/// The instructions of an assistant.
+pub type Prompt = Text<131_072>;
 /// The text of a message.
 pub type MessageText = Text<32_768>;
 
 impl<const LONGEST: usize> Text<LONGEST> {
+    /// The most characters.
+    pub const MOST: usize = LONGEST;
+
     /// The text itself.
     pub fn into_string(self) -> String {
         self.0

@@ -8,8 +8,9 @@ use uuid::Uuid;
 
 use crate::bucket::BucketError;
 use crate::bucket::{Beginning, Bucket, ObjectKey, SignedUrl, Upload, attachment};
+use crate::input::form::FormFile;
 use crate::input::schema::{Schema, Value, extended, titled};
-use crate::input::{Between, Issues, Location, Parse, Raw, member, reject, words};
+use crate::input::{Between, Input, Issues, Location, Parse, Raw, ReadInput, Source, member, reject, words};
 use crate::records::datasource::content::checked_type;
 use crate::records::datasource::{DatasourceFile, DatasourceType};
 use crate::request::claim::MARKED;
@@ -53,6 +54,47 @@ crate::input! {
 }
 
 crate::input! {
+    /// The form of create-datasource-file.
+    pub struct SentFile {
+        /// The file: 1 byte to 4 MiB.
+        pub datasourcefile_file: FormFile,
+        /// Name of the file. Without it, the form's own name of the file.
+        pub name: Option<Name> = None,
+        /// What the content is about.
+        pub description: Option<Description> = None,
+        /// Type of the content.
+        pub ds_type: DatasourceType = DatasourceType::Doc,
+        /// The organisation of the API key. It may be left out.
+        pub org_id: Option<OrgId> = None,
+    }
+}
+
+/// The body of create-datasource-file: a file that is to come, or a form with the file itself.
+#[derive(Debug)]
+pub enum FileBody {
+    /// Its bytes are uploaded to the bucket.
+    Announced(NewFile),
+    /// Its bytes are here.
+    Sent(SentFile),
+}
+
+impl Input for FileBody {
+    const OF_FORM: Option<ReadInput<Self>> = Some(|source, issues| SentFile::read(source, issues).map(Self::Sent));
+
+    fn read(source: &Source<'_>, issues: &mut Issues) -> Option<Self> {
+        NewFile::read(source, issues).map(Self::Announced)
+    }
+
+    fn schema() -> Value {
+        NewFile::schema()
+    }
+
+    fn form_schema() -> Option<Value> {
+        Some(SentFile::schema())
+    }
+}
+
+crate::input! {
     /// The body of add-datasource-text-blob.
     pub struct TextBlob {
         /// Text of the file: 1 to 1,048,576 bytes of UTF-8.
@@ -74,15 +116,40 @@ crate::input! {
     }
 }
 
-impl NewFile {
-    /// The record of the file, for the organisation `org`.
+impl FileBody {
+    /// The record of the file, for the organisation `org`, the type of its bytes, and the bytes if they are here.
     ///
     /// # Errors
     /// [`Error::Forbidden`] where the body names another organisation.
-    pub fn record(self, org: OrgId) -> Result<DatasourceFile> {
+    pub fn record(self, org: OrgId) -> Result<(DatasourceFile, ContentType, Option<Vec<u8>>)> {
+        match self {
+            Self::Announced(new) => {
+                let content_type = new.content_type.clone();
+                Ok((new.record(org)?, content_type, None))
+            }
+            Self::Sent(sent) => sent.record(org).map(|(file, content_type, bytes)| (file, content_type, Some(bytes))),
+        }
+    }
+}
+
+impl NewFile {
+    fn record(self, org: OrgId) -> Result<DatasourceFile> {
         require_own(self.org_id, org, &Location::body())?;
         let (name, description, attributes) = (Some(self.name), self.description, self.attributes);
         Ok(DatasourceFile { name, description, attributes, ..blank(self.ds_type, self.size_bytes.get()) })
+    }
+}
+
+impl SentFile {
+    fn record(self, org: OrgId) -> Result<(DatasourceFile, ContentType, Vec<u8>)> {
+        require_own(self.org_id, org, &Location::body())?;
+        let file = self.datasourcefile_file;
+        let its_own: String = file.name.chars().take(Name::MOST).collect();
+        let name = self.name.or_else(|| Some(Name::from(its_own)).filter(|name| !name.is_empty()));
+        let size = i64::try_from(file.bytes.len()).unwrap_or(LARGEST_FILE);
+        let new = DatasourceFile { name, description: self.description, ..blank(self.ds_type, size) };
+        let content_type = file.content_type.filter(|text| ContentType::is_valid(text)).map(ContentType);
+        Ok((new, content_type.unwrap_or_default(), file.bytes.into()))
     }
 }
 
@@ -234,15 +301,19 @@ pub struct FileToUpload {
     /// The file.
     #[serde(flatten)]
     pub file: DatasourceFile,
-    /// The one request that uploads the file's bytes.
-    pub upload: Upload,
+    /// Whether its bytes are there.
+    pub uploaded: bool,
+    /// The one request that uploads the file's bytes; null if they are there.
+    pub upload: Option<Upload>,
 }
 
 impl Schema for FileToUpload {
     fn schema() -> Value {
-        let upload = member::<Upload>("upload", true, "The request that uploads its bytes. It succeeds once.");
+        let uploaded = member::<bool>("uploaded", true, "Whether its bytes are there.");
+        let doc = "The request that uploads its bytes. It succeeds once. Null if the bytes are there.";
+        let upload = member::<Option<Upload>>("upload", true, doc);
         titled(
-            extended(DatasourceFile::schema(), vec![upload]),
+            extended(DatasourceFile::schema(), vec![uploaded, upload]),
             "FileToUpload",
             "A new file, and how to upload its bytes.",
         )
