@@ -6,13 +6,13 @@ pub struct CreateDatasourceFile;
 
 impl Operation for CreateDatasourceFile {
     type Path = DatasourceId;
-    type Query = ();
+    type Query = FileQuery;
     type Body = FileBody;
     type Reply = Created<FileToUpload>;
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
         let (bucket, tenant) = (&cx.service.bucket, &cx.tenant);
-        let (new, content_type, bytes) = request.body.record(tenant.org())?;
+        let (new, content_type, bytes) = request.body.record(request.query, tenant.org())?;
         // The file is created first: bytes without a file would never be removed.
         let file: DatasourceFile = Create::insert(cx, request.path, new).await?;
         let key = file.object(tenant);

@@ -212,6 +212,11 @@ async fn a_form_has_the_bytes_of_the_file() {
     ] {
         assert_eq!(file[field], wanted, "{field}");
     }
+    // Published clients name the type in the query.
+    let typed = form(&[(PDF, &bytes)]);
+    let typed = Call { query: typed.query.clone() + "&ds_type=pdf&name=May", ..typed };
+    let other = data(&stack.answer(&typed).await);
+    assert_eq!((&other["ds_type"], &other["name"]), (&json!("pdf"), &json!("May")));
     let read = read(&stack, &file).await;
     let (status, kind, found) = send("GET", read["download_url"].as_str().unwrap(), &json!({}), b"").await;
     assert_eq!((status, &*kind, &found), (200, "application/pdf", &bytes));

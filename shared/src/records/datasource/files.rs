@@ -62,8 +62,22 @@ crate::input! {
         pub name: Option<Name> = None,
         /// What the content is about.
         pub description: Option<Description> = None,
-        /// Type of the content.
-        pub ds_type: DatasourceType = DatasourceType::Doc,
+        /// Type of the content; `doc` if neither the form nor the query has it.
+        pub ds_type: Option<DatasourceType> = None,
+        /// The organisation of the API key. It may be left out.
+        pub org_id: Option<OrgId> = None,
+    }
+}
+
+crate::input! {
+    /// The query of create-datasource-file. A form may have these values here, and its own count before them.
+    pub struct FileQuery {
+        /// Name of the file, for a form.
+        pub name: Option<Name> = None,
+        /// What the content is about, for a form.
+        pub description: Option<Description> = None,
+        /// Type of the content, for a form.
+        pub ds_type: Option<DatasourceType> = None,
         /// The organisation of the API key. It may be left out.
         pub org_id: Option<OrgId> = None,
     }
@@ -120,14 +134,15 @@ impl FileBody {
     /// The record of the file, for the organisation `org`, the type of its bytes, and the bytes if they are here.
     ///
     /// # Errors
-    /// [`Error::Forbidden`] where the body names another organisation.
-    pub fn record(self, org: OrgId) -> Result<(DatasourceFile, ContentType, Option<Vec<u8>>)> {
+    /// [`Error::Forbidden`] where the body or the query names another organisation.
+    pub fn record(self, query: FileQuery, org: OrgId) -> Result<(DatasourceFile, ContentType, Option<Vec<u8>>)> {
+        require_own(query.org_id, org, &Location::query())?;
         match self {
             Self::Announced(new) => {
                 let content_type = new.content_type.clone();
                 Ok((new.record(org)?, content_type, None))
             }
-            Self::Sent(sent) => sent.record(org).map(|(file, content_type, bytes)| (file, content_type, Some(bytes))),
+            Self::Sent(sent) => sent.record(query, org).map(|(file, its_type, bytes)| (file, its_type, Some(bytes))),
         }
     }
 }
@@ -141,13 +156,15 @@ impl NewFile {
 }
 
 impl SentFile {
-    fn record(self, org: OrgId) -> Result<(DatasourceFile, ContentType, Vec<u8>)> {
+    fn record(self, query: FileQuery, org: OrgId) -> Result<(DatasourceFile, ContentType, Vec<u8>)> {
         require_own(self.org_id, org, &Location::body())?;
         let file = self.datasourcefile_file;
         let its_own: String = file.name.chars().take(Name::MOST).collect();
-        let name = self.name.or_else(|| Some(Name::from(its_own)).filter(|name| !name.is_empty()));
+        let name = self.name.or(query.name).or_else(|| Some(Name::from(its_own)).filter(|name| !name.is_empty()));
+        let ds_type = self.ds_type.or(query.ds_type).unwrap_or(DatasourceType::Doc);
         let size = i64::try_from(file.bytes.len()).unwrap_or(LARGEST_FILE);
-        let new = DatasourceFile { name, description: self.description, ..blank(self.ds_type, size) };
+        let description = self.description.or(query.description);
+        let new = DatasourceFile { name, description, ..blank(ds_type, size) };
         let content_type = file.content_type.filter(|text| ContentType::is_valid(text)).map(ContentType);
         Ok((new, content_type.unwrap_or_default(), file.bytes.into()))
     }
