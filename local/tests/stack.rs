@@ -13,6 +13,7 @@ mod campaigns;
 mod canary;
 mod cascades;
 mod command;
+mod compatibility;
 mod console;
 mod contract;
 mod cost;

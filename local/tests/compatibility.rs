@@ -1,0 +1,129 @@
+//! Published clients: what each of them requests, and whether its types read the answers. `docs/COMPATIBILITY.md` follows from it.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use local::Stack;
+use local::http::{Answer, Call};
+use serde_json::{Value, json};
+use shared::routes;
+
+use crate::support::fixture::{ACME, data, demo_id, failure, json, post, stack};
+use crate::support::generated::{generated_between, read};
+
+const FOLDER: &str = "local/tests/compatibility";
+const MARKS: (&str, &str) = ("<!-- Generated: requests and events. -->", "<!-- End of the generated part. -->");
+
+fn fixture(name: &str) -> Value {
+    serde_json::from_str(&read(&format!("{FOLDER}/{name}.json"))).unwrap()
+}
+
+/// The schema `schema`, which may name the types of the clients.
+fn with_types(mut schema: Value) -> Value {
+    schema["$defs"] = fixture("types");
+    schema
+}
+
+/// The schema of an answer's `data` for a row of the table.
+fn wanted(row: &Value) -> Option<Value> {
+    let of = |name: &Value| json!({"$ref": format!("#/$defs/{}", name.as_str().unwrap())});
+    let each = |name: &Value| {
+        let items = json!({"type": "array", "minItems": 1, "items": of(name)});
+        json!({"type": "object", "required": ["items"], "properties": {"items": items}})
+    };
+    row.get("data").map(of).or_else(|| row.get("each").map(each)).map(with_types)
+}
+
+/// The request of `row` about the demo set's records, with `key` in the way of its client.
+fn request(row: &Value, key: &str) -> Call {
+    let (method, address) = row["request"].as_str().unwrap().split_once(' ').unwrap();
+    let (path, query) = address.split_once('?').unwrap_or((address, ""));
+    let filled = path.split('/').map(|segment| match segment.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')) {
+        // An agency's campaign that no longer runs.
+        Some("campaign_id") => "01900000-0000-7000-8000-a01500000002".to_owned(),
+        Some(parameter) => demo_id('a', parameter),
+        None => segment.to_owned(),
+    });
+    let path = filled.collect::<Vec<_>>().join("/");
+    let body = row.get("body").map(|body| body.to_string().replace("<first>", &first_model())).unwrap_or_default();
+    let in_header = row["client"] != "Activepieces";
+    let query = if in_header { query.to_owned() } else { format!("{query}&api_key={key}") };
+    let headers: BTreeMap<_, _> =
+        in_header.then(|| ("authorization".to_owned(), format!("Bearer {key}"))).into_iter().collect();
+    Call { method: method.to_owned(), path, query, headers, body: body.into() }
+}
+
+/// A language model of the contract.
+fn first_model() -> String {
+    let document: Value = serde_json::from_str(&read("openapi.json")).unwrap();
+    document["components"]["schemas"]["Assistant"]["properties"]["llm_model"]["example"].as_str().unwrap_or_default().to_owned()
+}
+
+/// A key whose answers leave out nulls, as both clients want it.
+async fn key(stack: &Stack) -> String {
+    let body = json!({"role": "admin", "name": "Client", "omit_nulls": true});
+    data(&stack.answer(&post("/api/v1/key", ACME, body.to_string())).await)["api_key"].as_str().unwrap().to_owned()
+}
+
+fn problem(row: &Value, answer: &Answer) -> Option<String> {
+    let asked = format!("{} {}", row["client"], row["request"]);
+    if row["status"] != answer.status {
+        return Some(format!("{asked}: {} {:?}", answer.status, failure(answer)));
+    }
+    let body = json(answer);
+    let validator = jsonschema::options().should_validate_formats(true).build(&wanted(row)?).unwrap();
+    let wrong: Vec<_> = validator.iter_errors(&body["data"]).map(|error| error.to_string()).collect();
+    (!wrong.is_empty()).then(|| format!("{asked}: {wrong:?}"))
+}
+
+#[tokio::test]
+async fn each_request_of_a_published_client_is_answered_as_the_page_says() {
+    let stack = stack().await;
+    let key = key(&stack).await;
+    let mut wrong = Vec::new();
+    for row in fixture("requests").as_array().unwrap() {
+        let answer = stack.answer(&request(row, &key)).await;
+        wrong.extend(problem(row, &answer));
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn each_event_of_a_published_client_has_its_type_or_a_difference() {
+    for row in fixture("events").as_array().unwrap() {
+        assert!(row["difference"].is_string(), "{row}");
+        let Some(sent) = row["sent"].as_str() else { continue };
+        let event: Value = serde_json::from_str(&read(&format!("local/tests/received/{sent}.json"))).unwrap();
+        let schema = with_types(json!({"$ref": format!("#/$defs/{}", row["type"].as_str().unwrap())}));
+        let validator = jsonschema::options().should_validate_formats(true).build(&schema).unwrap();
+        let wrong: Vec<_> = validator.iter_errors(&event).map(|error| error.to_string()).collect();
+        assert!(wrong.is_empty(), "{sent}: {wrong:?}");
+    }
+}
+
+#[test]
+fn each_answer_that_is_no_success_has_a_difference() {
+    for row in fixture("requests").as_array().unwrap() {
+        let refused = row["status"].as_u64().unwrap() >= 400;
+        assert!(!refused || row["difference"].is_string(), "{row}");
+    }
+}
+
+#[test]
+fn the_page_of_the_clients_is_up_to_date() {
+    let cell = |row: &Value, name: &str| row[name].as_str().unwrap_or_default().replace('|', "\\|");
+    let mut page = String::from("\n| Client | Does | Request | Answered | Difference |\n| --- | --- | --- | --- | --- |\n");
+    for row in fixture("requests").as_array().unwrap() {
+        let asked = row["request"].as_str().unwrap().split('?').next().unwrap();
+        let (method, path) = asked.split_once(' ').unwrap();
+        let operation = routes::find(method, path).map(|route| format!("`{}`, ", route.name)).unwrap_or_default();
+        let answered = format!("{operation}{}", row["status"]);
+        writeln!(page, "| {} | {} | `{asked}` | {answered} | {} |", cell(row, "client"), cell(row, "does"), cell(row, "difference")).unwrap();
+    }
+    page.push_str("\n| Client | Event | Difference |\n| --- | --- | --- |\n");
+    for row in fixture("events").as_array().unwrap() {
+        writeln!(page, "| {} | `{}` | {} |", cell(row, "client"), cell(row, "event"), cell(row, "difference")).unwrap();
+    }
+    page.push('\n');
+    generated_between("docs/COMPATIBILITY.md", MARKS, &page);
+}
