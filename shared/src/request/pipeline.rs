@@ -23,6 +23,7 @@ use crate::table::meter::{Cost, Meter};
 use crate::table::stamp::Stamp;
 use crate::table::store::Store;
 use crate::table::{Table, page};
+use crate::values::json::without_nulls;
 
 /// One operation of the API.
 pub trait Operation: Sized + 'static {
@@ -136,7 +137,11 @@ impl Handler {
     pub async fn answer(&self, service: &Service, request: &HttpRequest) -> HttpResponse {
         let (started, meter, by) = (Instant::now(), Meter::default(), Identified::default());
         // A panic is a defect, but the caller still gets a body in the usual form.
-        let answer = caught(self.attempt(service, request, &meter, &by)).await.unwrap_or_else(Response::from);
+        let mut answer = caught(self.attempt(service, request, &meter, &by)).await.unwrap_or_else(Response::from);
+        // Outside of everything: what is kept for a repeat has its nulls.
+        if by.omits_nulls() {
+            answer.body = without_nulls(&answer.body);
+        }
         let (status, cause, cost) = (answer.status, answer.cause.clone(), meter.cost());
         let response = response(service, answer, &request.request_id, cost);
         macro_rules! line {
