@@ -236,12 +236,13 @@ impl Handler {
             Ok(key) => (key, None),
             Err(issue) => (None, Some(issue)),
         };
+        let in_path = decoded.iter().map(|(name, value)| (*name, value.as_ref()));
+        // The query has the parameters that only an alias has in its path.
+        let of_alias = in_path.clone().filter(|(name, _)| !self.route.parameters().any(|own| own == *name));
+        let in_query = request.query.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         let sources = Sources {
-            path: Source::text(Location::path(), decoded.iter().map(|(name, value)| (*name, value.as_ref()))),
-            query: Source::text(
-                Location::query(),
-                request.query.iter().map(|(name, value)| (name.as_str(), value.as_str())),
-            ),
+            path: Source::text(Location::path(), in_path),
+            query: Source::text(Location::query(), in_query.chain(of_alias)),
             header,
             body: request.body.as_deref(),
         };
@@ -264,7 +265,7 @@ impl Handler {
     }
 }
 
-/// The path's parameters, decoded.
+/// The path's parameters, decoded. The path may be an alias.
 ///
 /// # Errors
 /// [`Error::NotFound`] where the request does not belong to `route`.
