@@ -222,7 +222,8 @@ fn alias(route: &Route, path: &str, operation: &Value) -> Value {
     let mut alias = operation.clone();
     alias["operationId"] = json!(operation_id(&name));
     alias["summary"] = json!(capitalised(&name.replace('-', " ")));
-    alias["description"] = json!(format!("The same as `{} {}`, for clients that call this path.", route.method, route.path));
+    alias["description"] =
+        json!(format!("The same as `{} {}`, for clients that call this path.", route.method, route.path));
     for parameter in alias["parameters"].as_array_mut().into_iter().flatten() {
         if parameter["name"].as_str().is_some_and(|name| path.contains(&format!("{{{name}}}"))) {
             parameter["in"] = json!("path");

@@ -189,9 +189,8 @@ pub fn every_path() -> impl Iterator<Item = (&'static Route, &'static str)> {
 /// The route of `method` and `path`, and its path that matches. If two match, the one with a word in the place of the
 /// other's first parameter counts, as in API Gateway.
 pub fn find_path(method: &str, path: &str) -> Option<(&'static Route, &'static str)> {
-    let answers = |(route, own): &(&Route, &'static str)| {
-        [method, ANY].contains(&route.method) && matched(own, path).is_some()
-    };
+    let answers =
+        |(route, own): &(&Route, &'static str)| [method, ANY].contains(&route.method) && matched(own, path).is_some();
     let parameters =
         |(_, own): &(&Route, &str)| segments(own).map(|segment| parameter(segment).is_some()).collect::<Vec<_>>();
     every_path().filter(answers).min_by_key(parameters)

@@ -122,7 +122,10 @@ impl<M> Transaction<'_, M> {
         let Some(message) = message else { return self.insert(conversation.id, conversation) };
         let text_bytes = message.text.len() as u64;
         let includes_voice = conversation.includes_voice || message.message_type == MessageType::Voice;
-        self.insert(conversation.id, &Conversation { chat_count: 1, text_bytes, includes_voice, ..conversation.clone() })?;
+        self.insert(
+            conversation.id,
+            &Conversation { chat_count: 1, text_bytes, includes_voice, ..conversation.clone() },
+        )?;
         self.write(Write::put(message_item(self.tenant(), message, text_of)?));
         Ok(())
     }

@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-use super::{ApiKeyRecord, ApiKeyChanges};
+use super::{ApiKeyChanges, ApiKeyRecord};
 use crate::input::schema::{Member, Schema, Value, extended, object, titled};
 use crate::input::{Between, Input, Issues, Location, Patch, Source, input_member, member};
 use crate::request::error::{Error, Result};

@@ -5,7 +5,7 @@ use std::convert::identity;
 use aws_sdk_dynamodb::types::AttributeValue;
 use uuid::Uuid;
 
-use crate::request::api_key::{ApiKeyRecord, KeyHash, ApiKeyChanges};
+use crate::request::api_key::{ApiKeyChanges, ApiKeyRecord, KeyHash};
 use crate::request::error::{OnMissing as _, Result as RequestResult};
 use crate::table::error::Cancelled;
 use crate::table::expression::{Condition, UpdateExpression};
