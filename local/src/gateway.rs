@@ -24,6 +24,7 @@ use shared::request::context::Service;
 use shared::request::event::EventContext;
 use shared::request::http::{ALWAYS, HttpRequest, HttpResponse};
 use shared::request::pipeline::Handler;
+use shared::request::route::matched;
 use shared::routes;
 use shared::runtime::document::{Library, Published};
 use shared::runtime::stream::{BatchOrTick, BatchOutcome, StreamEvent};
@@ -347,18 +348,18 @@ impl Gateway {
 
     /// The endpoint that the template defines for `method` and `path`.
     fn function(&self, method: &str, path: &str) -> Option<Routed> {
-        let route = routes::find(method, path)?;
+        let (route, path) = routes::find_path(method, path)?;
         // The gateway serves a path with and without a slash at its end; the template declares it without.
-        let path = route.path.trim_end_matches('/');
+        let path = path.trim_end_matches('/');
         let declared = self.routes.iter().find(|declared| declared.method == route.method && declared.path == path)?;
         endpoint(&declared.function)
     }
 
     /// The REST API (v1) proxy event of `call`.
     pub fn event(&self, call: &Call, request_id: &str) -> Value {
-        let (resource, parameters) = routes::find(&call.method, &call.path)
+        let (resource, parameters) = routes::find_path(&call.method, &call.path)
             // The path in the form of the template.
-            .and_then(|route| Some((route.path.trim_end_matches('/'), route.match_path(&call.path)?)))
+            .and_then(|(_, path)| Some((path.trim_end_matches('/'), matched(path, &call.path)?)))
             .unwrap_or_default();
         let mut query: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for (name, value) in form_urlencoded::parse(call.query.as_bytes()) {

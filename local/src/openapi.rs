@@ -53,6 +53,9 @@ pub fn document(root: &Path) -> Value {
     let mut paths: BTreeMap<&str, Map<String, Value>> = BTreeMap::new();
     for route in routes::ALL.iter().chain(routes::SIGNED) {
         let operation = operation(root, route, &failure, &mut components);
+        for path in route.aliases {
+            paths.entry(path).or_default().insert(route.method.to_lowercase(), alias(route, path, &operation));
+        }
         paths.entry(route.path).or_default().insert(route.method.to_lowercase(), operation);
     }
     let failures = FAILURES
@@ -215,6 +218,41 @@ fn operation(root: &Path, route: &Route, failure: &Value, components: &mut Compo
         operation["security"] = json!([]);
     }
     operation
+}
+
+/// The `operation` of `route` at the alias `path`. A parameter of this path is not the query's.
+fn alias(route: &Route, path: &str, operation: &Value) -> Value {
+    let name = alias_name(route, path);
+    let mut alias = operation.clone();
+    alias["operationId"] = json!(operation_id(&name));
+    alias["summary"] = json!(capitalised(&name.replace('-', " ")));
+    alias["description"] =
+        json!(format!("The same as `{} {}`, for clients that call this path.", route.method, route.path));
+    for parameter in alias["parameters"].as_array_mut().into_iter().flatten() {
+        if parameter["name"].as_str().is_some_and(|name| path.contains(&format!("{{{name}}}"))) {
+            parameter["in"] = json!("path");
+            parameter["required"] = json!(true);
+        }
+    }
+    // The examples and the links stand at the operation itself.
+    for (_, response) in alias["responses"].as_object_mut().into_iter().flatten() {
+        response.as_object_mut().into_iter().for_each(|response| drop(response.remove("links")));
+        without_examples(response);
+    }
+    alias.get_mut("requestBody").into_iter().for_each(without_examples);
+    alias
+}
+
+/// The name of `route` at the alias `path`, in kebab case.
+pub fn alias_name(route: &Route, path: &str) -> String {
+    let words = path.trim_start_matches("/api/v1/").split('/').filter(|word| !word.starts_with('{'));
+    format!("{}-at-{}", route.name, words.collect::<Vec<_>>().join("-").replace('_', "-"))
+}
+
+/// Removes the examples of a body.
+fn without_examples(body: &mut Value) {
+    let content = body.pointer_mut("/content/application~1json").and_then(Value::as_object_mut);
+    content.into_iter().for_each(|content| drop(content.remove("examples")));
 }
 
 /// The answers of an operation: its success, the ones that follow from its route, and the recorded ones.

@@ -78,6 +78,7 @@ async fn no_answer_log_or_item_contains_an_api_key() {
         burst: None,
         scopes: None,
         user_id: None,
+        omit_nulls: false,
     };
     let mut answers = String::new();
     for known in [false, true] {

@@ -28,10 +28,10 @@ fn functions_of(kind: &str) -> Vec<String> {
 fn the_template_has_every_route() {
     let declared: BTreeSet<TemplateRoute> =
         Template::read(&root().join("template.yaml")).unwrap().routes.into_iter().collect();
-    let wanted = routes::every().map(|route| TemplateRoute {
+    let wanted = routes::every_path().map(|(route, path)| TemplateRoute {
         function: route.name.into(),
         method: route.method.into(),
-        path: route.path.trim_end_matches('/').into(),
+        path: path.trim_end_matches('/').into(),
     });
     assert_eq!(declared, wanted.collect());
 }
@@ -133,10 +133,10 @@ fn each_package_of_functions_is_generated() {
 #[test]
 fn each_position_of_a_path_has_one_variable() {
     let mut variables: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    for route in routes::every() {
-        for (at, _) in route.path.match_indices("/{") {
-            let end = route.path[at..].find('}').unwrap() + at;
-            variables.entry(&route.path[..at]).or_default().insert(&route.path[at + 2..end]);
+    for (_, path) in routes::every_path() {
+        for (at, _) in path.match_indices("/{") {
+            let end = path[at..].find('}').unwrap() + at;
+            variables.entry(&path[..at]).or_default().insert(&path[at + 2..end]);
         }
     }
     let several: BTreeMap<_, _> = variables.into_iter().filter(|(_, names)| names.len() > 1).collect();
@@ -193,8 +193,10 @@ fn the_local_stack_has_every_function() {
 #[test]
 fn the_api_document_has_the_route_table() {
     let mut table = String::from("\n| Operation | Method | Path |\n| --- | --- | --- |\n");
-    for (function, Route { name, method, path, .. }) in functions().iter().zip(routes::every()) {
-        table += &format!("| [`{name}`](../{}) | {method} | `{path}` |\n", function.file());
+    for (function, route) in functions().iter().zip(routes::every()) {
+        let Route { name, method, .. } = route;
+        let paths: Vec<_> = route.paths().map(|path| format!("`{path}`")).collect();
+        table += &format!("| [`{name}`](../{}) | {method} | {} |\n", function.file(), paths.join(" or "));
     }
     generated_between("docs/API.md", ("<!-- routes -->\n", "\n<!-- /routes -->"), &table);
 }

@@ -35,6 +35,11 @@ fn filters(route: &Route) -> Vec<(String, Value)> {
     members.filter(|(name, _)| !["page", "size", "order", "date_from", "date_to"].contains(&name.as_str())).collect()
 }
 
+/// A value as a query has it.
+fn written(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
 fn filtered() -> impl Iterator<Item = &'static Route> {
     routes::ALL.iter().copied().filter(|route| route.method == "GET" && !filters(route).is_empty())
 }
@@ -72,8 +77,7 @@ async fn every_combination_of_filters_selects_its_rows() {
                     .filter(|(bit, name)| choice & (1 << bit) != 0 && !like[*name].is_null())
                     .map(|(_, name)| name)
                     .collect();
-                let query: String =
-                    chosen.iter().map(|name| format!("&{name}={}", like[*name].as_str().unwrap())).collect();
+                let query: String = chosen.iter().map(|name| format!("&{name}={}", written(&like[*name]))).collect();
                 let wanted: Vec<Value> =
                     rows.iter().filter(|row| chosen.iter().all(|name| row[*name] == like[*name])).cloned().collect();
                 let total = wanted.len() as u64;
@@ -98,17 +102,19 @@ async fn an_absent_value_selects_no_row_and_an_invalid_one_gives_422() {
                 // `unique.rs` tests the unique values.
                 continue;
             }
-            let has: BTreeSet<&str> = rows.iter().filter_map(|row| row[&name].as_str()).collect();
-            let absent = match schema["enum"].as_array() {
-                Some(words) => words.iter().filter_map(Value::as_str).find(|word| !has.contains(word)),
-                None => Some(NOBODYS),
+            let has: BTreeSet<String> = rows.iter().map(|row| written(&row[&name])).collect();
+            let is_boolean = schema["type"] == "boolean";
+            let booleans = is_boolean.then(|| vec![json!(true), json!(false)]);
+            let absent = match schema["enum"].as_array().or(booleans.as_ref()) {
+                Some(words) => words.iter().map(written).find(|word| !has.contains(word)),
+                None => Some(NOBODYS.to_owned()),
             };
             if let Some(absent) = absent {
                 let found = ids(&stack, route, &format!("&{name}={absent}")).await;
                 assert_eq!(found, (Vec::new(), 0), "{} {name}", route.name);
             }
             // A filter by text accepts any text.
-            if schema["enum"].is_array() || schema["format"] == "uuid" {
+            if schema["enum"].is_array() || schema["format"] == "uuid" || is_boolean {
                 let mut call = valid_call(route, 'a', ACME);
                 call.query += &format!("&{name}=%F0%9F%98%80");
                 let (status, issues) = failure(&stack.answer(&call).await);

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use local::collections::{BRUNO, Collections};
-use local::openapi::{EVENTS, operation_id};
+use local::openapi::{EVENTS, alias_name, operation_id};
 use serde_json::{Value, json};
 use shared::records::widget::WidgetType;
 use shared::routes;
@@ -96,8 +96,11 @@ fn the_document_has_each_operation_once_and_no_unused_schema() {
         .flat_map(|operations| operations.as_object().unwrap().values())
         .map(|operation| operation["operationId"].as_str().unwrap())
         .collect();
-    let routes = routes::ALL.iter().chain(routes::SIGNED);
-    let known: BTreeSet<String> = routes.map(|route| operation_id(route.name)).collect();
+    let names = routes::ALL.iter().chain(routes::SIGNED).flat_map(|route| {
+        let aliases = route.aliases.iter().map(|path| alias_name(route, path));
+        [route.name.to_owned()].into_iter().chain(aliases)
+    });
+    let known: BTreeSet<String> = names.map(|name| operation_id(&name)).collect();
     assert_eq!(operations.len(), known.len());
     assert_eq!(operations.into_iter().map(str::to_owned).collect::<BTreeSet<_>>(), known);
     let text = DOCUMENT.to_string();

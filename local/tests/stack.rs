@@ -8,6 +8,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 mod addresses;
 mod alarms;
+mod aliases;
 mod audit;
 mod campaigns;
 mod canary;
@@ -42,6 +43,7 @@ mod lists;
 mod log_levels;
 mod matrix;
 mod mcp;
+mod nulls;
 mod openapi;
 mod operations;
 mod outbox;

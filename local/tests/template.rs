@@ -90,8 +90,8 @@ fn filters() -> String {
 /// The gateway's paths, each with the functions that answer its methods.
 fn paths() -> String {
     let mut paths: BTreeMap<&str, (Option<&str>, BTreeMap<String, String>)> = BTreeMap::new();
-    for route in routes::every() {
-        let (wanted, methods) = paths.entry(route.path.trim_end_matches('/')).or_default();
+    for (route, path) in routes::every_path() {
+        let (wanted, methods) = paths.entry(path.trim_end_matches('/')).or_default();
         *wanted = condition(route);
         let method = if route.method == routes::ANY { ANY_METHOD.to_owned() } else { route.method.to_lowercase() };
         methods.insert(method, camel_case(route.name));
@@ -377,10 +377,9 @@ fn the_stack_has_room_for_300_operations() {
     }
     assert_eq!(resources_after_sam(&more), resources + room);
 
-    let nodes: BTreeSet<_> = routes::ALL
-        .iter()
-        .flat_map(|route| {
-            let path = route.path.trim_end_matches('/');
+    let nodes: BTreeSet<_> = routes::every_path()
+        .flat_map(|(_, path)| {
+            let path = path.trim_end_matches('/');
             let ends: Vec<_> = path.match_indices('/').map(|(at, _)| at).chain([path.len()]).collect();
             ends.into_iter().map(move |end| &path[..end])
         })

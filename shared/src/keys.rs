@@ -102,6 +102,8 @@ crate::input! {
         pub requests_per_second: Option<RequestsPerSecond> = None,
         /// Requests at once, no more than the key has that makes it; null where the default of the deployment holds.
         pub burst: Option<Burst> = None,
+        /// True if its answers leave out each member that is null, at any depth.
+        pub omit_nulls: bool = false,
     }
 }
 
@@ -131,6 +133,7 @@ impl NewKey {
             expires_at: self.expires_at,
             requests_per_second: rate.map(Between::clamped),
             burst: burst.map(Between::clamped),
+            omit_nulls: self.omit_nulls,
         };
         let record = ApiKeyRecord {
             scopes: self.scopes.map(|scopes| scopes.0),
@@ -152,6 +155,7 @@ pub struct KeyChanges {
     user_id: Patch<UserId>,
     requests_per_second: Patch<RequestsPerSecond>,
     burst: Patch<Burst>,
+    omit_nulls: Patch<bool>,
 }
 
 impl Input for KeyChanges {
@@ -162,6 +166,7 @@ impl Input for KeyChanges {
         let user_id = source.change("user_id", issues, true);
         let requests_per_second = source.change("requests_per_second", issues, true);
         let burst = source.change("burst", issues, true);
+        let omit_nulls = source.change("omit_nulls", issues, false);
         Some(Self {
             name: name?,
             scopes: scopes?,
@@ -169,12 +174,13 @@ impl Input for KeyChanges {
             user_id: user_id?,
             requests_per_second: requests_per_second?,
             burst: burst?,
+            omit_nulls: omit_nulls?,
         })
     }
 
     fn schema() -> Value {
         let Value::Object(mut of_new) = NewKey::schema()["properties"].take() else { return object(Vec::new()) };
-        let names = ["name", "scopes", "expires_at", "user_id", "requests_per_second", "burst"];
+        let names = ["name", "scopes", "expires_at", "user_id", "requests_per_second", "burst", "omit_nulls"];
         let members =
             names.map(|name| Member { name, required: false, schema: of_new.remove(name).unwrap_or_default() });
         titled(object(members.into()), "KeyChanges", "The body of update-key. An absent field keeps its value.")
@@ -201,6 +207,9 @@ impl KeyChanges {
         let mut after = before.clone();
         if let Patch::Set(name) = self.name {
             after.name = name;
+        }
+        if let Patch::Set(omit_nulls) = self.omit_nulls {
+            after.omit_nulls = omit_nulls;
         }
         match self.scopes {
             Patch::Absent => {}

@@ -3,12 +3,12 @@
 //! `local/tests/contract.rs` compares the template, the packages under `functions/`, `events/`, the README and the
 //! documents under `docs/` with this table. So a line here is the only place that decides a method or a path.
 
-use crate::request::route::{Access, Route, parameter, segments};
+use crate::request::route::{Access, Route, matched, parameter, segments};
 
 const KIB: usize = 1024;
 
 macro_rules! routes {
-    ($(#[doc = $doc:literal])* $list:ident: $($constant:ident $record:literal $name:literal $method:ident $path:literal $access:ident $success:literal $kib:literal;)*) => {
+    ($(#[doc = $doc:literal])* $list:ident: $($constant:ident $record:literal $name:literal $method:ident $path:literal $access:ident $success:literal $kib:literal $(or $alias:literal)*;)*) => {
         $(
             #[doc = concat!("`", stringify!($method), " ", $path, "`")]
             pub const $constant: Route = Route {
@@ -19,6 +19,7 @@ macro_rules! routes {
                 access: Access::$access,
                 success: $success,
                 body_limit: $kib * KIB,
+                aliases: &[$($alias),*],
             };
         )*
 
@@ -29,7 +30,8 @@ macro_rules! routes {
 
 #[rustfmt::skip]
 routes! {
-    /// Every operation with a key: first the ones of the specification's summary, in its order, then the others.
+    /// Every operation with a key: first the ones of the specification's summary, in its order, then the others. Behind
+    /// `or` stands an alias: a further path of the same operation, which published clients call.
     ALL:
     // constant                         name                                method  path                                                        access success body limit (KiB)
     CREATE_ASSISTANT                    "assistant"         "create-assistant"                  POST   "/api/v1/assistant"                                          Write  201     1024;
@@ -61,7 +63,7 @@ routes! {
     LIST_CONVERSATIONS                  "conversation"      "list-conversations"                GET    "/api/v1/conversation"                                                    Read   200     256;
     READ_CAMPAIGN                       "campaign"          "read-campaign"                     GET    "/api/v1/campaign/get/{campaign_id}"                                      Read   200     256;
     LIST_CAMPAIGN_CONTACTS              "campaign-contact"  "list-campaign-contacts"            GET    "/api/v1/campaign/contact/list/{campaign_id}"                             Read   200     256;
-    UPSERT_CONTACT                      "contact"           "upsert-contact"                    POST   "/api/v1/contact/upsert"                                                  Write  201     256;
+    UPSERT_CONTACT                      "contact"           "upsert-contact"                    POST   "/api/v1/contact/upsert"                                                  Write  201     256 or "/api/v1/contact";
     IMPORT_CONTACTS                     "contact"           "import-contacts"                   POST   "/api/v1/contact/import"                                                  Write  200     4096;
     UPDATE_CONTACT                      "contact"           "update-contact"                    PUT    "/api/v1/contact/{contact_id}"                                            Write  200     256;
     DELETE_CONTACT                      "contact"           "delete-contact"                    DELETE "/api/v1/contact/{contact_id}"                                            Write  200     256;
@@ -85,22 +87,22 @@ routes! {
     READ_FORM                           "form"              "read-form"                         GET    "/api/v1/form/{form_id}"                                     Read   200     256;
     UPDATE_FORM                         "form"              "update-form"                       PUT    "/api/v1/form/{form_id}"                                     Write  200     1024;
     CREATE_DATASOURCE                   "datasource"        "create-datasource"                 POST   "/api/v1/datasource"                                         Write  201     1024;
-    LIST_DATASOURCES                    "datasource"        "list-datasources"                  GET    "/api/v1/datasource"                                         Read   200     256;
+    LIST_DATASOURCES                    "datasource"        "list-datasources"                  GET    "/api/v1/datasource"                                         Read   200     256 or "/api/v1/datasource/list";
     READ_DATASOURCE                     "datasource"        "read-datasource"                   GET    "/api/v1/datasource/{datasource_id}"                         Read   200     256;
     UPDATE_DATASOURCE                   "datasource"        "update-datasource"                 PUT    "/api/v1/datasource/{datasource_id}"                         Write  200     1024;
     DELETE_DATASOURCE                   "datasource"        "delete-datasource"                 DELETE "/api/v1/datasource/{datasource_id}"                         Write  200     256;
     CREATE_WIDGET                       "widget"            "create-widget"                     POST   "/api/v1/widget"                                             Write  201     1024;
-    LIST_WIDGETS                        "widget"            "list-widgets"                      GET    "/api/v1/widget"                                             Read   200     256;
+    LIST_WIDGETS                        "widget"            "list-widgets"                      GET    "/api/v1/widget"                                             Read   200     256 or "/api/v1/widget/list" or "/api/v1/assistant/{assistant_id}/widgets";
     READ_WIDGET                         "widget"            "read-widget"                       GET    "/api/v1/widget/{widget_id}"                                 Read   200     256;
     UPDATE_WIDGET                       "widget"            "update-widget"                     PUT    "/api/v1/widget/{widget_id}"                                 Write  200     1024;
     DELETE_WIDGET                       "widget"            "delete-widget"                     DELETE "/api/v1/widget/{widget_id}"                                 Write  200     256;
     ROTATE_WIDGET_SECRET                "widget"            "rotate-widget-secret"              POST   "/api/v1/widget/{widget_id}/rotate_secret"                                  Write  200     256;
-    LIST_ASSISTANTS                     "assistant"         "list-assistants"                   GET    "/api/v1/assistant"                                          Read   200     256;
+    LIST_ASSISTANTS                     "assistant"         "list-assistants"                   GET    "/api/v1/assistant"                                          Read   200     256 or "/api/v1/assistant/list";
     READ_ASSISTANT                      "assistant"         "read-assistant"                    GET    "/api/v1/assistant/{assistant_id}"                           Read   200     256;
     UPDATE_ASSISTANT                    "assistant"         "update-assistant"                  PUT    "/api/v1/assistant/{assistant_id}"                           Write  200     1024;
     DELETE_ASSISTANT                    "assistant"         "delete-assistant"                  DELETE "/api/v1/assistant/{assistant_id}"                           Write  200     256;
     LINK_ASSISTANT_DATASOURCE           "assistant"         "link-assistant-datasource"         POST   "/api/v1/assistant/{assistant_id}/data_source/{datasource_id}" Write  201     256;
-    LIST_ASSISTANT_DATASOURCES          "assistant"         "list-assistant-datasources"        GET    "/api/v1/assistant/{assistant_id}/data_source"               Read   200     256;
+    LIST_ASSISTANT_DATASOURCES          "assistant"         "list-assistant-datasources"        GET    "/api/v1/assistant/{assistant_id}/data_source"               Read   200     256 or "/api/v1/assistant/{assistant_id}/data_sources";
     LINK_ASSISTANT_INTENT               "assistant"         "link-assistant-intent"             POST   "/api/v1/assistant/{assistant_id}/intent/{intent_id}"        Write  201     256;
     UNLINK_ASSISTANT_INTENT             "assistant"         "unlink-assistant-intent"           DELETE "/api/v1/assistant/{assistant_id}/intent/{intent_id}"        Write  200     256;
     LIST_ASSISTANT_INTENTS              "assistant"         "list-assistant-intents"            GET    "/api/v1/assistant/{assistant_id}/intent"                    Read   200     256;
@@ -114,7 +116,7 @@ routes! {
     UPDATE_AGENCY_BILLING_PLAN          "billing-plan"      "update-agency-billing-plan"        PUT    "/api/v1/agency/billing/{agency_id}/billing_plan/{billing_plan_id}" Write  200     1024;
     DELETE_AGENCY_BILLING_PLAN          "billing-plan"      "delete-agency-billing-plan"        DELETE "/api/v1/agency/billing/{agency_id}/billing_plan/{billing_plan_id}" Write  200     256;
     READ_USER                           "user"              "read-user"                         GET    "/api/v1/user/{user_id}"                                     Read   200     256;
-    LIST_CONTACTS                       "contact"           "list-contacts"                     GET    "/api/v1/contact"                                            Read   200     256;
+    LIST_CONTACTS                       "contact"           "list-contacts"                     GET    "/api/v1/contact"                                            Read   200     256 or "/api/v1/contact/list";
     READ_CONTACT                        "contact"           "read-contact"                      GET    "/api/v1/contact/{contact_id}"                               Read   200     256;
     CREATE_LINK_TAG_ENTITY              "link"              "create-link-tag-entity"            POST   "/api/v1/link_tag_entity"                                    Write  201     256;
     DELETE_LINK_TAG_ENTITY              "link"              "delete-link-tag-entity"            DELETE "/api/v1/link_tag_entity/{link_tag_entity_id}"               Write  200     256;
@@ -168,6 +170,7 @@ pub const MCP: Route = Route {
     success: 200,
     // The largest body of an operation, and the JSON around it.
     body_limit: (4096 + 64) * KIB,
+    aliases: &[],
 };
 
 /// The method of a route that accepts every method.
@@ -178,13 +181,24 @@ pub fn every() -> impl Iterator<Item = &'static Route> {
     ALL.iter().chain(SIGNED).chain(DOCUMENTS).copied().chain([&MCP])
 }
 
-/// The route of `method` and `path`. If two routes match, the one with a word in the place of the other's first
-/// parameter counts, as in API Gateway.
-pub fn find(method: &str, path: &str) -> Option<&'static Route> {
-    let answers = |route: &&Route| [method, ANY].contains(&route.method) && route.match_path(path).is_some();
+/// Every route with each of its paths: its own, and its aliases.
+pub fn every_path() -> impl Iterator<Item = (&'static Route, &'static str)> {
+    every().flat_map(|route| route.paths().map(move |path| (route, path)))
+}
+
+/// The route of `method` and `path`, and its path that matches. If two match, the one with a word in the place of the
+/// other's first parameter counts, as in API Gateway.
+pub fn find_path(method: &str, path: &str) -> Option<(&'static Route, &'static str)> {
+    let answers =
+        |(route, own): &(&Route, &'static str)| [method, ANY].contains(&route.method) && matched(own, path).is_some();
     let parameters =
-        |route: &&Route| segments(route.path).map(|segment| parameter(segment).is_some()).collect::<Vec<_>>();
-    every().filter(answers).min_by_key(parameters)
+        |(_, own): &(&Route, &str)| segments(own).map(|segment| parameter(segment).is_some()).collect::<Vec<_>>();
+    every_path().filter(answers).min_by_key(parameters)
+}
+
+/// The route of `method` and `path`.
+pub fn find(method: &str, path: &str) -> Option<&'static Route> {
+    find_path(method, path).map(|(route, _)| route)
 }
 
 #[cfg(test)]
@@ -193,14 +207,25 @@ mod tests {
 
     #[test]
     fn a_route_matches_only_its_two_slash_forms() {
-        for route in every() {
-            let bare = route.path.trim_end_matches('/');
+        for (route, path) in every_path() {
+            let bare = path.trim_end_matches('/');
             assert!(route.match_path(bare).is_some(), "{bare}");
             assert!(route.match_path(&format!("{bare}/")).is_some(), "{bare}/");
             assert!(route.match_path(&format!("{bare}//")).is_none(), "{bare}//");
             assert!(route.match_path(&format!("{bare}/more")).is_none());
-            assert_eq!(find(route.method, route.path), Some(route));
-            assert_eq!(find("PATCH", route.path), (route.method == ANY).then_some(route));
+            assert_eq!(find_path(route.method, path), Some((route, path)));
+            assert_eq!(find("PATCH", path), (route.method == ANY).then_some(route));
+        }
+    }
+
+    /// A parameter of an alias alone is passed on in the query: the operation has to know it there, and nowhere else.
+    #[test]
+    fn an_alias_has_every_parameter_of_its_route() {
+        for route in every() {
+            for alias in route.aliases {
+                let of_alias: Vec<_> = segments(alias).filter_map(parameter).collect();
+                assert!(route.parameters().all(|own| of_alias.contains(&own)), "{alias}");
+            }
         }
     }
 

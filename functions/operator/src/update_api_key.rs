@@ -1,4 +1,4 @@
-//! Invoked by an operator: sets the limits of an API key; null is the default of the deployment.
+//! Invoked by an operator: changes an API key: its limits, of which null is the default of the deployment, and whether its answers leave out nulls.
 
 use shared::prelude::operator::*;
 
@@ -6,11 +6,11 @@ pub struct UpdateApiKey;
 
 impl OperatorTask for UpdateApiKey {
     const NAME: &'static str = "update-api-key";
-    type Input = LimitChanges;
+    type Input = ApiKeyChanges;
     type Output = ShownApiKey;
 
-    async fn run(cx: &OperatorContext<'_>, input: LimitChanges) -> Result<ShownApiKey> {
+    async fn run(cx: &OperatorContext<'_>, input: ApiKeyChanges) -> Result<ShownApiKey> {
         let default = cx.service.config.key_limits;
-        Ok(cx.service.store.limit_api_key(&input, default).await?.shown(default))
+        Ok(cx.service.store.update_api_key(&input, default).await?.shown(default))
     }
 }

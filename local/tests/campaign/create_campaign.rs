@@ -88,6 +88,44 @@ async fn a_disabled_campaign_without_a_widget_waits() {
     assert_eq!(sender.outcome(disabled["id"].as_str().unwrap()).await, all("queued", 2));
 }
 
+/// The status of a request; that of the campaign, enabled and disabled; and how `resume` refuses the enabled one.
+const STATUSES: [(&str, &str, &str, Option<&str>); 7] = [
+    ("not_started", "to_be_run", "not_started", None),
+    ("to_be_run", "to_be_run", "not_started", None),
+    ("queued", "to_be_run", "not_started", None),
+    ("in_progress", "to_be_run", "not_started", None),
+    ("paused", "paused", "paused", None),
+    ("cancelled", "cancelled", "cancelled", Some("campaign_cancelled")),
+    ("completed", "completed", "completed", Some("campaign_completed")),
+];
+
+#[tokio::test]
+async fn each_status_is_taken_and_only_a_waiting_campaign_sends() {
+    for (status, enabled, disabled, refusal) in STATUSES {
+        let sender = Sender::new(true, 2).await;
+        let off = created(&sender, json!({"status": status, "enabled": false})).await;
+        assert_eq!((&off["status"], &off["next_run_at"]), (&json!(disabled), &Value::Null), "{status}");
+        let made = created(&sender, json!({"status": status})).await;
+        let id = made["id"].as_str().unwrap();
+        assert_eq!((&made["status"], sender.campaign(id).await.0), (&json!(enabled), made.clone()), "{status}");
+        let sends = enabled == "to_be_run";
+        assert_eq!(made["next_run_at"].is_null(), !sends, "{status}");
+        let counts = |queued, cancelled| json!({"queued": queued, "sent": 0, "failed": 0, "cancelled": cancelled});
+        assert_eq!(made["counts"], if status == "cancelled" { counts(0, 2) } else { counts(2, 0) }, "{status}");
+        sender.setup.minutes(90).await;
+        assert_eq!(sender.received().len(), if sends { 2 } else { 0 }, "{status}");
+        if !sends {
+            let (code, answer) = sender.control(id, "resume").await;
+            match refusal {
+                None => assert_eq!(code, 200, "{answer}"),
+                Some(kind) => assert_eq!((code, answer), (409, json!(kind))),
+            }
+            sender.setup.minutes(3).await;
+            assert_eq!(sender.received().len(), if refusal.is_none() { 2 } else { 0 }, "{status}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn lists_every_issue_and_creates_nothing() {
     let (status, told) = refusal(json!({
@@ -126,7 +164,6 @@ async fn refuses_an_impossible_schedule_or_an_unfit_widget_with_422() {
     let empty = "Value error, the window never opens: it ends when it begins";
     let window = |from: &str, to: &str| json!({"time_window_start": from, "time_window_end": to});
     let other = "Value error, the widget is of the other kind";
-    let begun = "Value error, a campaign begins as not_started or to_be_run";
     let daily = json!({"time_window_start": "12:00", "time_window_end": "17:00", "interval": 1440});
     let widget = |number| json!({"widget_id": id('a', kind::WIDGET, number), "enabled": true});
     for (more, field, kind, message) in [
@@ -140,7 +177,6 @@ async fn refuses_an_impossible_schedule_or_an_unfit_widget_with_422() {
         (widget(2), "widget_id", "value_error", other),
         // The third one is a chat without an opening message.
         (widget(3), "message", "missing", "Field required"),
-        (json!({"status": "completed"}), "status", "value_error", begun),
     ] {
         assert_eq!(refusal(body(&more)).await, wrong(field, kind, message), "{more}");
     }

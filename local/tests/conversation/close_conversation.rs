@@ -42,6 +42,7 @@ async fn closes_the_conversation_and_changes_one_item() {
         "contact_id": contact,
         "device_type": "mobile",
         "attributes": {},
+        "includes_voice": false,
     });
     let answer = close(&stack, &open_id()).await;
     assert_eq!(data(&answer), closed);

@@ -379,3 +379,41 @@ async fn pages_are_found_across_blocks_and_sections() {
         }
     }
 }
+
+/// Voice is a message of this type, or a call that the service began.
+#[tokio::test]
+async fn a_filter_selects_conversations_with_or_without_voice() {
+    let stack = Stack::start(streaming()).await.unwrap();
+    let total = async |query: &str| {
+        stack.settle().await.unwrap();
+        let page = data(&list(&stack, query).await);
+        let has =
+            page["items"].as_array().unwrap().iter().all(|one| query.contains(&one["includes_voice"].to_string()));
+        assert!(has, "{page}");
+        page["total"].as_u64().unwrap()
+    };
+    let with_message = async |kind: &str| {
+        let body = json!({"assistant_id": id('a', kind::ASSISTANT, 1)}).to_string();
+        let opened = data(&stack.answer(&post("/api/v1/conversation", ACME, body)).await);
+        let path = format!("/api/v1/conversation/{}/message", opened["id"].as_str().unwrap());
+        let said = json!({"sender_type": "user", "text": "Hi", "message_type": kind}).to_string();
+        data(&stack.answer(&post(&path, ACME, said)).await);
+    };
+    assert_eq!((total("includes_voice=true").await, total("includes_voice=false").await), (0, 2));
+    with_message("text").await;
+    with_message("voice").await;
+    assert_eq!((total("includes_voice=true").await, total("includes_voice=false").await), (1, 3));
+    let call = format!("/api/v1/call/{}", id('a', kind::WIDGET, 2));
+    data(&stack.answer(&post(&call, ACME, r#"{"to":"+49 151 2345678"}"#)).await);
+    assert_eq!((total("includes_voice=true").await, total("includes_voice=false").await), (2, 3));
+    assert_eq!(total("includes_voice=true&status=closed").await, 0);
+    assert_eq!(total("includes_voice=false&status=closed").await, 1);
+    // A parameter that is not known is still ignored.
+    assert_eq!(data(&list(&stack, "includes_video=true").await)["total"], 5);
+    let issue = issue(
+        &json!(["query", "includes_voice"]),
+        "bool_parsing",
+        "Input should be a valid boolean, unable to interpret input",
+    );
+    assert_eq!(detail(&list(&stack, "includes_voice=maybe").await), (422, json!([issue])));
+}

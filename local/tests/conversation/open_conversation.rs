@@ -36,6 +36,7 @@ fn defaults() -> Value {
         "contact_id": null,
         "device_type": null,
         "attributes": {},
+        "includes_voice": false,
     })
 }
 

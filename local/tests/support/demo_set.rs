@@ -51,6 +51,7 @@ pub fn conversation(number: u32) -> Value {
         "contact_id": id('a', kind::CONTACT, number),
         "device_type": if closed { "desktop" } else { "mobile" },
         "attributes": {},
+        "includes_voice": false,
     })
 }
 

@@ -1,10 +1,10 @@
 //! `POST /api/v1/widget`: makes a widget.
 
 use local::Stack;
-use local::http::Answer;
+use local::http::{Answer, Call};
 use serde_json::{Value, json};
 
-use crate::support::fixture::{ACME, call, data, failure, id, kind, post, stack};
+use crate::support::fixture::{ACME, call, data, failure, get, id, kind, post, stack};
 use crate::support::records::{ACME_ORG, TEST_TIME, changes, detail, fresh, inserted, items, wrong};
 
 async fn create(stack: &Stack, body: &Value) -> Answer {
@@ -20,6 +20,7 @@ fn defaults() -> Value {
         "display_name": null,
         "assistant_id": null,
         "widget_type": "chat",
+        "widget_provider": null,
         "intro_message": null,
         "opening_message": null,
         "user_opening_messages": [],
@@ -48,6 +49,7 @@ async fn stores_every_field_and_defaults_absent_and_null_fields() {
         "display_name": "Ask us",
         "assistant_id": id('a', kind::ASSISTANT, 1),
         "widget_type": "whatsapp",
+        "widget_provider": "twilio",
         "intro_message": "We answer at once",
         "opening_message": "Hello",
         "user_opening_messages": ["Where is my order?", ""],
@@ -66,6 +68,9 @@ async fn stores_every_field_and_defaults_absent_and_null_fields() {
         let answer = create(&stack, &body).await;
         let (mut answered, mut widget) = (widget.clone(), widget);
         (answered["secret"], widget["secrets"]) = (Value::Null, json!([]));
+        if widget["display_name"].is_null() {
+            (answered["display_name"], answered["widget_provider"]) = ("chat".into(), "chat".into());
+        }
         if !widget["connector_url"].is_null() {
             // The secret takes the first id.
             let secret = "whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
@@ -128,4 +133,34 @@ async fn refuses_a_user_message_above_32_768_characters() {
             assert_eq!(failure(&answer).1, [r#"["body","user_opening_messages",1] string_too_long"#]);
         }
     }
+}
+
+/// The names that an answer shows.
+fn shown(widget: &Value) -> [&str; 2] {
+    ["display_name", "widget_provider"].map(|name| widget[name].as_str().unwrap())
+}
+
+#[tokio::test]
+async fn every_answer_names_a_widget_and_its_provider() {
+    let stack = stack().await;
+    let page = get(&stack, "/api/v1/widget").await;
+    let names: Vec<_> = page["items"].as_array().unwrap().iter().map(shown).collect();
+    assert_eq!(names, [["Without an assistant", "html"], ["Web chat", "chat"], ["Telephone", "phone"], ["SMS", "sms"]]);
+    let made = data(&create(&stack, &json!({"widget_type": "sms", "name": "", "display_name": ""})).await);
+    assert_eq!((shown(&made), &made["name"]), (["sms", "sms"], &json!("")));
+    let path = format!("/api/v1/widget/{}", made["id"].as_str().unwrap());
+    for (body, wanted) in [
+        (json!({"name": "Texts"}), ["Texts", "sms"]),
+        (json!({"display_name": "Write to us", "widget_provider": "twilio"}), ["Write to us", "twilio"]),
+        (json!({"name": "Shop"}), ["Write to us", "twilio"]),
+        (json!({"display_name": null, "widget_provider": null}), ["Shop", "sms"]),
+        (json!({"name": null}), ["sms", "sms"]),
+    ] {
+        let put = Call { body: body.to_string().into(), ..call("PUT", &path, ACME) };
+        assert_eq!(shown(&data(&stack.answer(&put).await)), wanted, "{body}");
+        assert_eq!(shown(&get(&stack, &path).await), wanted, "{body}");
+    }
+    let rotated = data(&stack.answer(&post(&format!("{path}/rotate_secret"), ACME, "")).await);
+    assert_eq!(shown(&rotated), ["sms", "sms"]);
+    assert_eq!(shown(&data(&stack.answer(&call("DELETE", &path, ACME)).await)), ["sms", "sms"]);
 }

@@ -54,6 +54,13 @@ fn declared(declaration: &Declaration) -> TokenStream {
     let values = value::methods(declaration);
     let bodies = body::methods(declaration);
     let queries = query::methods(declaration);
+    let shown = declaration.place.shown.as_ref().map(|shown| {
+        code! {
+            fn shown(self) -> Self {
+                #shown(self)
+            }
+        }
+    });
     code! {
         impl crate::table::version::Versioned for #name {
             fn version(&self) -> crate::table::version::Version {
@@ -76,6 +83,7 @@ fn declared(declaration: &Declaration) -> TokenStream {
             #values
             #bodies
             #queries
+            #shown
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::mistakes::Mistakes;
 const LISTS: &str =
     "a list is `listed(\"LIST\")`, `listed(\"LIST\" of Id => Record)` or `listed(\"LIST\" within Id => Record)`";
 
-const OPTIONS: &str = "behind the list may follow `spread`, then `, pointers FUNCTION`, `, due FUNCTION` and `, counted FUNCTION`; behind `within` only the last one does";
+const OPTIONS: &str = "behind the list may follow `spread`, then `, pointers FUNCTION`, `, due FUNCTION`, `, counted FUNCTION` and `, shown FUNCTION`; behind `within` only the last two do";
 
 /// The place of a record.
 pub struct ListPlace {
@@ -26,6 +26,8 @@ pub struct ListPlace {
     pub due: Option<Path>,
     /// The function that returns what a record uses of the quotas of its organisation.
     pub counted: Option<Path>,
+    /// The function that makes a record what an answer shows.
+    pub shown: Option<Path>,
 }
 
 /// Whose list it is.
@@ -58,7 +60,7 @@ impl ListPlace {
     /// The place in `list`, of which `input` says the rest.
     fn of(list: LitStr, input: ParseStream<'_>, mistakes: &mut Mistakes) -> Result<Self> {
         let owner = ListOwner::parse(input)?;
-        let mut place = Self { list, owner, spread: false, pointers: None, due: None, counted: None };
+        let mut place = Self { list, owner, spread: false, pointers: None, due: None, counted: None, shown: None };
         // The id of a record within another one has no room for more.
         if !matches!(place.owner, ListOwner::Within { .. }) {
             place.spread = taken(input, "spread")?;
@@ -66,6 +68,7 @@ impl ListPlace {
             place.due = option(input, "due")?;
         }
         place.counted = option(input, "counted")?;
+        place.shown = option(input, "shown")?;
         if let Ok(further) = input.parse::<TokenTree>() {
             // Behind a comma it is the word that is wrong.
             let is_comma = matches!(&further, TokenTree::Punct(punct) if punct.as_char() == ',');

@@ -8,7 +8,7 @@ macro_rules! object {
         $(#[doc = $doc:literal])*
         $(#[derive($($Trait:ident),*)])?
         pub struct $Name:ident {
-            $($(#[doc = $field_doc:literal])* pub $field:ident: $Type:ty,)*
+            $($(#[doc = $field_doc:literal])* $(#[serde($absent:ident)])? pub $field:ident: $Type:ty,)*
         }
         $(hidden { $($(#[doc = $hidden_doc:literal])* pub $hidden:ident: $HiddenType:ty,)* })?
     ) => {
@@ -16,7 +16,7 @@ macro_rules! object {
         #[derive(Debug, Clone, PartialEq, ::serde::Serialize, ::serde::Deserialize)]
         $(#[derive($($Trait),*)])?
         pub struct $Name {
-            $($(#[doc = $field_doc])* pub $field: $Type,)*
+            $($(#[doc = $field_doc])* $(#[serde($absent)])? pub $field: $Type,)*
             $($($(#[doc = $hidden_doc])* #[serde(default, skip_serializing)] pub $hidden: $HiddenType,)*)?
         }
 

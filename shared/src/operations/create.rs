@@ -27,7 +27,7 @@ where
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
         let new = request.body.checked(cx.tenant.org(), request.path.id())?;
-        Ok(Created(Self::insert(cx, request.path, new).await?))
+        Ok(Created(Self::insert(cx, request.path, new).await?.shown()))
     }
 }
 

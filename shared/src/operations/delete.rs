@@ -23,6 +23,6 @@ where
     type Reply = Deleted<R>;
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
-        Ok(Deleted(cx.table.remove::<R>(request.path).await.on_missing(R::PARAMETER)?))
+        Ok(Deleted(cx.table.remove::<R>(request.path).await.on_missing(R::PARAMETER)?.shown()))
     }
 }

@@ -28,7 +28,7 @@ where
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
         let Changes(changes) = request.body;
-        update(cx, request.path, &changes, |_| {}, |_, _| None).await.map(Updated)
+        update(cx, request.path, &changes, |_| {}, |_, _| None).await.map(R::shown).map(Updated)
     }
 }
 

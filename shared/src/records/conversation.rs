@@ -81,6 +81,8 @@ crate::record! {
         fixed device_type: Option<String> = None,
         /// Any JSON object of your own. The service stores it and does not read it.
         fixed attributes: JsonObject = JsonObject::default(),
+        /// True if one of its messages is voice, or the service began it with a call.
+        own(sparse filter) includes_voice: bool = false,
         /// Bytes of all messages together.
         hidden text_bytes: u64 = 0,
         /// The variables for the assistant's prompt, from the caller of start-call.
@@ -108,6 +110,7 @@ impl Conversation {
             contact_id: Some(contact),
             device_type: None,
             attributes: JsonObject::default(),
+            includes_voice: false,
             text_bytes: 0,
             prompt_dynamic_variables: None,
             version: Version::default(),

@@ -41,6 +41,21 @@ impl Widget {
     fn uses_of_quotas(_: &Self) -> Amounts {
         vec![(Quota::Widgets, 1)]
     }
+
+    /// The widget with what its answers show in place of an empty display name and provider. Clients list widgets by
+    /// the one, and tell them apart by the other.
+    fn named(mut self) -> Self {
+        let set = |text: &Option<String>| text.as_ref().is_some_and(|text| !text.is_empty());
+        let channel = || self.widget_type.as_str().to_owned();
+        if !set(&self.widget_provider) {
+            self.widget_provider = Some(channel());
+        }
+        if !set(&self.display_name) {
+            let name = self.name.as_ref().map(ToString::to_string).filter(|name| !name.is_empty());
+            self.display_name = Some(name.unwrap_or_else(channel));
+        }
+        self
+    }
 }
 
 impl WidgetType {
@@ -69,17 +84,19 @@ impl WidgetType {
 
 crate::record! {
     /// A widget.
-    pub struct Widget(WidgetId): listed("WIDGET", counted Widget::uses_of_quotas) {
+    pub struct Widget(WidgetId): listed("WIDGET", counted Widget::uses_of_quotas, shown Widget::named) {
         /// Name of the widget, for those who manage it.
         input name: Option<Name> = None,
         /// What the widget is for.
         input description: Option<Description> = None,
-        /// Name that is shown to those who use the widget.
+        /// Name that is shown to those who use the widget. Where none is set, an answer has the name, or the channel of a widget without a name.
         input display_name: Option<String> = None,
         /// Assistant that answers through the widget; null for none.
         input(filter) assistant_id: Option<AssistantId> = None => Assistant,
         /// Channel of the widget.
         input(filter) widget_type: WidgetType,
+        /// Provider of the channel. The service stores it and does not read it. Where none is set, an answer has the channel.
+        input widget_provider: Option<String> = None,
         /// Text that is shown before a chat begins.
         input intro_message: Option<MessageText> = None,
         /// First message of a conversation, if the campaign has no message of its own.
@@ -119,11 +136,11 @@ pub struct WidgetWithSecret {
 }
 
 impl WidgetWithSecret {
-    /// `widget` after a request that made `secret`. It is answered if the widget has it.
+    /// `widget`, as it is answered after a request that made `secret`. The secret is answered if the widget has it.
     pub fn new(widget: Widget, secret: Option<Secret>) -> Self {
         let has = |secret: &Secret| widget.secrets.iter().any(|known| known.is(secret));
         let secret = secret.filter(has);
-        Self { widget, secret }
+        Self { widget: widget.shown(), secret }
     }
 }
 

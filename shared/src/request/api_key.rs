@@ -127,6 +127,9 @@ crate::object! {
         pub scopes: Option<Vec<KeyScope>>,
         /// The user for whom it works; null where it is for none. The user may be deleted by now.
         pub user_id: Option<UserId>,
+        /// True if its answers leave out each member that is null.
+        #[serde(default)]
+        pub omit_nulls: bool,
     }
 }
 
@@ -145,12 +148,14 @@ crate::input! {
         pub requests_per_second: Option<RequestsPerSecond> = None,
         /// Requests at once; null where the default of the deployment holds.
         pub burst: Option<Burst> = None,
+        /// True if its answers leave out each member that is null.
+        pub omit_nulls: bool = false,
     }
 }
 
-/// The input of update-api-key. A limit that is absent stays as it is, and null is the default of the deployment.
+/// The input of update-api-key. What is absent stays as it is. A limit that is null is the default of the deployment.
 #[derive(Debug)]
-pub struct LimitChanges {
+pub struct ApiKeyChanges {
     /// The organisation of the key.
     pub org_id: OrgId,
     /// The key.
@@ -159,6 +164,8 @@ pub struct LimitChanges {
     pub requests_per_second: Patch<RequestsPerSecond>,
     /// Requests at once.
     pub burst: Patch<Burst>,
+    /// Whether its answers leave out each member that is null.
+    pub omit_nulls: Patch<bool>,
 }
 
 /// The answer of issue-api-key, with the key itself, which is shown only here.
@@ -205,6 +212,7 @@ impl ApiKeyRecord {
             burst: new.burst,
             scopes: None,
             user_id: None,
+            omit_nulls: new.omit_nulls,
         };
         record.require_limits(default)?;
         Ok(record)

@@ -75,8 +75,8 @@ pub async fn authenticate(service: &Service, store: &Store, sent: &str, now: Tim
     };
     let record = record.filter(|record| record.is_valid(now)).ok_or(Error::InvalidKey)?;
     let limits = record.limits(service.config.key_limits);
-    let ApiKeyRecord { id: key, org_id, role, scopes, user_id: user, .. } = record;
-    let caller = Caller { tenant: Tenant::of_key(org_id), role, key, limits, scopes, user };
+    let ApiKeyRecord { id: key, org_id, role, scopes, user_id: user, omit_nulls, .. } = record;
+    let caller = Caller { tenant: Tenant::of_key(org_id), role, key, limits, scopes, user, omit_nulls };
     if noted != Some(now.day()) && keys.is_first_of(now.day(), &hash) {
         // Boxed for the same reason. A failure is no reason to refuse the caller: another process notes the use.
         if let Err(error) = Box::pin(note_use(store, &caller.tenant, key, now)).await {

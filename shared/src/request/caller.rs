@@ -26,6 +26,8 @@ pub struct Caller {
     pub scopes: Option<Vec<KeyScope>>,
     /// The user for whom the key works.
     pub user: Option<UserId>,
+    /// Whether answers to the key leave out each member that is null.
+    pub omit_nulls: bool,
 }
 
 impl Caller {
@@ -70,29 +72,46 @@ impl Caller {
     }
 }
 
-/// Who has sent a request, for its line in the log. It is empty until the key or the signature is proven.
+/// Who has sent a request, for its line in the log and the form of its answer. It is empty until the key or the
+/// signature is proven.
 #[derive(Debug, Default)]
-pub struct Identified(OnceLock<(Option<ApiKeyId>, OrgId)>);
+pub struct Identified(OnceLock<Sender>);
+
+#[derive(Debug)]
+struct Sender {
+    key: Option<ApiKeyId>,
+    organisation: OrgId,
+    omits_nulls: bool,
+}
 
 impl Identified {
     /// The request has the key of `caller`.
     pub fn a_key(&self, caller: &Caller) {
         // A request has one sender, so nothing is set twice.
-        let _ = self.0.set((Some(caller.key), caller.tenant.org()));
+        let _ = self.0.set(Sender {
+            key: Some(caller.key),
+            organisation: caller.tenant.org(),
+            omits_nulls: caller.omit_nulls,
+        });
     }
 
     /// The request has a signature of `tenant`, which has no key.
     pub fn a_signature(&self, tenant: Tenant) {
-        let _ = self.0.set((None, tenant.org()));
+        let _ = self.0.set(Sender { key: None, organisation: tenant.org(), omits_nulls: false });
     }
 
     /// The id of the key.
     pub fn key(&self) -> Option<ApiKeyId> {
-        self.0.get().and_then(|(key, _)| *key)
+        self.0.get().and_then(|sender| sender.key)
     }
 
     /// The organisation.
     pub fn organisation(&self) -> Option<OrgId> {
-        self.0.get().map(|(_, organisation)| *organisation)
+        self.0.get().map(|sender| sender.organisation)
+    }
+
+    /// Whether the answer leaves out each member that is null.
+    pub fn omits_nulls(&self) -> bool {
+        self.0.get().is_some_and(|sender| sender.omits_nulls)
     }
 }

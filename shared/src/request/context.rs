@@ -200,6 +200,7 @@ impl Context<'_> {
 
     /// `record` as the caller may see it.
     pub fn shown<R: Declared>(&self, record: R) -> R {
+        let record = record.shown();
         if self.is_reader { record.for_reader() } else { record }
     }
 

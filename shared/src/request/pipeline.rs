@@ -24,6 +24,7 @@ use crate::table::meter::{Cost, Meter};
 use crate::table::stamp::Stamp;
 use crate::table::store::Store;
 use crate::table::{Table, page};
+use crate::values::json::without_nulls;
 
 /// One operation of the API.
 pub trait Operation: Sized + 'static {
@@ -141,7 +142,11 @@ impl Handler {
     pub async fn answer(&self, service: &Service, request: &HttpRequest) -> HttpResponse {
         let (started, meter, by) = (Instant::now(), Meter::default(), Identified::default());
         // A panic is a defect, but the caller still gets a body in the usual form.
-        let answer = caught(self.attempt(service, request, &meter, &by)).await.unwrap_or_else(Response::from);
+        let mut answer = caught(self.attempt(service, request, &meter, &by)).await.unwrap_or_else(Response::from);
+        // Outside of everything: what is kept for a repeat has its nulls.
+        if by.omits_nulls() {
+            answer.body = without_nulls(&answer.body);
+        }
         let (status, cause, cost) = (answer.status, answer.cause.clone(), meter.cost());
         let response = response(service, answer, &request.request_id, cost);
         macro_rules! line {
@@ -236,12 +241,13 @@ impl Handler {
             Ok(key) => (key, None),
             Err(issue) => (None, Some(issue)),
         };
+        let in_path = decoded.iter().map(|(name, value)| (*name, value.as_ref()));
+        // The query has the parameters that only an alias has in its path.
+        let of_alias = in_path.clone().filter(|(name, _)| !self.route.parameters().any(|own| own == *name));
+        let in_query = request.query.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         let sources = Sources {
-            path: Source::text(Location::path(), decoded.iter().map(|(name, value)| (*name, value.as_ref()))),
-            query: Source::text(
-                Location::query(),
-                request.query.iter().map(|(name, value)| (name.as_str(), value.as_str())),
-            ),
+            path: Source::text(Location::path(), in_path),
+            query: Source::text(Location::query(), in_query.chain(of_alias)),
             header,
             content_type: request.header("content-type"),
             body: request.body.as_deref(),
@@ -265,7 +271,7 @@ impl Handler {
     }
 }
 
-/// The path's parameters, decoded.
+/// The path's parameters, decoded. The path may be an alias.
 ///
 /// # Errors
 /// [`Error::NotFound`] where the request does not belong to `route`.

@@ -46,23 +46,20 @@ pub struct Route {
     pub success: u16,
     /// The largest request body, in bytes. A larger one gets 413.
     pub body_limit: usize,
+    /// Further paths of the same operation. A parameter that only such a path has is the query's in the operation.
+    pub aliases: &'static [&'static str],
 }
 
 impl Route {
-    /// The path's parameters with their values in `path`, still percent-encoded; `None` if `path` does not match this
-    /// route. One trailing slash more or less makes no difference.
+    /// Its own path, and its aliases.
+    pub fn paths(&self) -> impl Iterator<Item = &'static str> {
+        [self.path].into_iter().chain(self.aliases.iter().copied())
+    }
+
+    /// The parameters in the first of its paths that matches `path`, with their values, still percent-encoded; `None` if
+    /// none matches.
     pub fn match_path<'a>(&self, path: &'a str) -> Option<Vec<(&'static str, &'a str)>> {
-        let mut given = segments(path);
-        let mut parameters = Vec::new();
-        for wanted in segments(self.path) {
-            let segment = given.next()?;
-            match parameter(wanted) {
-                Some(name) if !segment.is_empty() => parameters.push((name, segment)),
-                None if wanted == segment => {}
-                _ => return None,
-            }
-        }
-        given.next().is_none().then_some(parameters)
+        self.paths().find_map(|own| matched(own, path))
     }
 
     /// Whether the operation may change something.
@@ -79,10 +76,26 @@ impl Route {
         if self.writes() { KeyScope::write(self.record) } else { KeyScope::read(self.record) }
     }
 
-    /// Names of the path's parameters, in order.
+    /// Names of the parameters of its own path, in order.
     pub fn parameters(&self) -> impl Iterator<Item = &'static str> {
         segments(self.path).filter_map(parameter)
     }
+}
+
+/// The parameters of `own` with their values in `path`, still percent-encoded; `None` if `path` does not match it. One
+/// trailing slash more or less makes no difference.
+pub fn matched<'a>(own: &'static str, path: &'a str) -> Option<Vec<(&'static str, &'a str)>> {
+    let mut given = segments(path);
+    let mut parameters = Vec::new();
+    for wanted in segments(own) {
+        let segment = given.next()?;
+        match parameter(wanted) {
+            Some(name) if !segment.is_empty() => parameters.push((name, segment)),
+            None if wanted == segment => {}
+            _ => return None,
+        }
+    }
+    given.next().is_none().then_some(parameters)
 }
 
 /// The segments of a path, without its trailing slash.

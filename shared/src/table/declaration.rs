@@ -61,7 +61,7 @@
 //! `within` it.
 //!
 //! `, pointers f` names the function that returns the pointers of a record. `, due f` names the function that returns its partition in
-//! the index `Due`.
+//! the index `Due`. `, shown f` names the function that makes a record what an answer shows.
 
 mod choice;
 
@@ -158,6 +158,12 @@ pub trait Declared: Schema + Versioned + serde::Serialize + Clone + Send + Sync 
     /// The addresses of endpoints that an update sets, with their fields.
     fn changed_addresses(_: &Self::Changes) -> Vec<(&'static str, &str)> {
         Vec::new()
+    }
+
+    /// The record as an answer shows it: a field that is empty may show the value of another one.
+    #[must_use]
+    fn shown(self) -> Self {
+        self
     }
 
     /// The record as a key that may only read sees it: the queries of addresses may contain keys.

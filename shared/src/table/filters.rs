@@ -62,6 +62,14 @@ impl<T: Id> FilterValue for Option<T> {
     }
 }
 
+impl FilterValue for bool {
+    type Asked = Self;
+
+    fn text(&self) -> Option<String> {
+        Some(self.to_string())
+    }
+}
+
 impl Term {
     /// The term of a row whose `field` has this value; `None` if it has no value.
     pub fn of<T: FilterValue>(field: &'static str, value: &T) -> Option<Self> {

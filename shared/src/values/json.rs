@@ -4,6 +4,7 @@
 //! them, and the answer is equal to the input, byte by byte. Nothing is parsed in between.
 
 mod guarded;
+mod nulls;
 mod texts;
 
 use std::collections::HashMap;
@@ -15,6 +16,7 @@ use serde_json::{Value, json};
 use crate::input::schema::Schema;
 use crate::input::{Issues, Location, Parse, Raw, Source, reject, words};
 pub use crate::values::json::guarded::GuardedObject;
+pub use crate::values::json::nulls::without_nulls;
 use crate::values::json::texts::{JsonText, texts};
 use crate::values::mask::is_masked;
 

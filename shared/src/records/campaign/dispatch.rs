@@ -374,7 +374,10 @@ fn prepare_one(
     Dispatch {
         contact: contact.clone(),
         thread,
-        opening: Conversation::through(widget.id, assistant, contact.contact_id, ids.fresh(now), now),
+        opening: Conversation {
+            includes_voice: calls,
+            ..Conversation::through(widget.id, assistant, contact.contact_id, ids.fresh(now), now)
+        },
         message: campaign.message.as_ref().map(|text| (MessageId(ids.fresh(now)), says(text))),
         connector: widget.connector_url.is_some().then(|| (widget.id.into(), delivery())),
     }

@@ -31,6 +31,7 @@ const REQUIRED: [&str; 3] = ["name", "type", "start_time"];
 pub struct NewScheduledCampaign {
     campaign: Campaign,
     contact_ids: Option<ContactIds>,
+    status: Option<CampaignStatus>,
 }
 
 impl Input for NewScheduledCampaign {
@@ -41,24 +42,18 @@ impl Input for NewScheduledCampaign {
         for field in REQUIRED.into_iter().filter(|field| !source.has(field)) {
             issues.push(Location::body().name(field).issue(words::MISSING.0, words::MISSING.1));
         }
-        // Its first status follows from `enabled`.
-        let begins = [None, Some(CampaignStatus::NotStarted), Some(CampaignStatus::ToBeRun)];
-        if status.is_some_and(|status| !begins.contains(&status)) {
-            issues.push(
-                Location::body()
-                    .name("status")
-                    .issue("value_error", "Value error, a campaign begins as not_started or to_be_run"),
-            );
-        }
-        let (New { record: campaign, .. }, contact_ids, _) = (campaign?, contact_ids?, status?);
-        issues.is_empty().then_some(Self { campaign, contact_ids })
+        let (New { record: campaign, .. }, contact_ids, status) = (campaign?, contact_ids?, status?);
+        issues.is_empty().then_some(Self { campaign, contact_ids, status })
     }
 
     fn schema() -> Value {
         let required = |member: Member| Member { required: REQUIRED.contains(&member.name), ..member };
         let mut members: Vec<_> = inputs().map(required).map(input_member).collect();
         members.push(contact_ids("The contacts of the first execution."));
-        members.push(status("`not_started` or `to_be_run`: which of them it is follows from `enabled`."));
+        members.push(status(
+            "`paused` waits until it is resumed. `cancelled` and `completed` have ended, and send nothing. With any other status, or none, the campaign \
+             begins as `to_be_run` if it is enabled, and as `not_started` if it is not: it becomes `in_progress` when it is sent.",
+        ));
         titled(object(members), "NewScheduledCampaign", "A campaign that is sent later, or again and again.")
     }
 }
@@ -112,7 +107,7 @@ fn status(doc: &str) -> Member {
 /// # Errors
 /// [`Error::Invalid`] at a missing record or a field that does not fit.
 pub async fn create(cx: &Context<'_>, new: NewScheduledCampaign) -> Result<Campaign> {
-    let NewScheduledCampaign { campaign: mut new, contact_ids } = new;
+    let NewScheduledCampaign { campaign: mut new, contact_ids, status } = new;
     let (now, row) = (cx.now(), cx.new_row(()));
     let contacts = contact_ids.as_ref().map(ContactIds::distinct).unwrap_or_default();
     let widget = async {
@@ -135,6 +130,7 @@ pub async fn create(cx: &Context<'_>, new: NewScheduledCampaign) -> Result<Campa
     new.counts = Counts { queued: contacts.len() as u64, ..Counts::default() };
     (new.has_pointers, new.spreads_contacts) = (true, true);
     new.plan(now);
+    status.into_iter().for_each(|status| new.begin(status, now));
     // A repeat of a request that made its campaign gets it, even if there is no more room.
     if let Err(full) = room
         && !new.uses().is_empty()
@@ -281,7 +277,7 @@ async fn insert(
     match transaction.commit_reserved([place]).await {
         Err(Cancelled::Condition(Unmet::Repeated, Some(marker))) => read(table, CampaignId(target_id(&marker)?)).await,
         Err(cancelled) => Err(cancelled.into()),
-        Ok(()) => Ok(Campaign { message: new.message, ..stored }.as_answered()),
+        Ok(()) => Ok(Campaign { message: new.message, ..answered(&stored, &[]) }),
     }
 }
 

@@ -262,6 +262,19 @@ impl Campaign {
         }
     }
 
+    /// Gives a new campaign the `status` with which it is created. Only its schedule says when it is sent.
+    pub(super) fn begin(&mut self, status: CampaignStatus, now: Timestamp) {
+        match status {
+            CampaignStatus::Paused => self.stop(CampaignPhase::Paused, now),
+            CampaignStatus::Cancelled => self.stop(CampaignPhase::Cancelled, now),
+            CampaignStatus::Completed => self.stop(CampaignPhase::Completed, now),
+            CampaignStatus::NotStarted
+            | CampaignStatus::ToBeRun
+            | CampaignStatus::Queued
+            | CampaignStatus::InProgress => {}
+        }
+    }
+
     /// Raises the number of places to `places`.
     pub(super) fn grow(&mut self, places: u32, now: Timestamp) {
         self.counts.queued = u64::from(places);

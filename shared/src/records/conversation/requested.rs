@@ -250,6 +250,7 @@ async fn request_prepared(
     let contact = prepared.known.unwrap_or_else(|| ContactId(with_ordinal(new.contact, first(&prepared.contact))));
     let begun = || Conversation {
         prompt_dynamic_variables: new.variables.clone(),
+        includes_voice: new.message.is_none(),
         ..Conversation::through(prepared.widget, prepared.assistant, contact, new.conversation, now)
     };
     let conversation = prepared.thread.clone().unwrap_or_else(|| begun().at(first(&prepared.conversation)));

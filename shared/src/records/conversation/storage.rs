@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use aws_sdk_dynamodb::types::AttributeValue;
 use futures_util::future::try_join_all;
 use serde::Deserialize;
 use uuid::Uuid;
@@ -120,7 +121,11 @@ impl<M> Transaction<'_, M> {
     ) -> Result<(), TableError> {
         let Some(message) = message else { return self.insert(conversation.id, conversation) };
         let text_bytes = message.text.len() as u64;
-        self.insert(conversation.id, &Conversation { chat_count: 1, text_bytes, ..conversation.clone() })?;
+        let includes_voice = conversation.includes_voice || message.message_type == MessageType::Voice;
+        self.insert(
+            conversation.id,
+            &Conversation { chat_count: 1, text_bytes, includes_voice, ..conversation.clone() },
+        )?;
         self.write(Write::put(message_item(self.tenant(), message, text_of)?));
         Ok(())
     }
@@ -142,6 +147,10 @@ impl<M> Transaction<'_, M> {
             .set("text_bytes", number(text_bytes + message.text.len() as u64))
             .set("updated_at", text(message.created_at))
             .add("version", number(1));
+        let counting = match message.message_type {
+            MessageType::Voice => counting.set("includes_voice", AttributeValue::Bool(true)),
+            MessageType::Text => counting,
+        };
         let key = Conversation::key(self.tenant(), *id);
         self.write(Write::update(key, self.table().stamping(counting)).when(version.unchanged(id.0)));
         self.write(Write::put(message_item(self.tenant(), message, text_of)?));

@@ -1,10 +1,11 @@
-//! The limits of an API key: how many requests per second its callers may send, and how many at once.
+//! The limits of an API key: how many requests per second its callers may send, and how many at once; and what an
+//! operator changes.
 
 use serde::Serialize;
 
-use super::{ApiKeyRecord, LimitChanges};
+use super::{ApiKeyChanges, ApiKeyRecord};
 use crate::input::schema::{Member, Schema, Value, extended, object, titled};
-use crate::input::{Between, Input, Issues, Location, Source, input_member, member};
+use crate::input::{Between, Input, Issues, Location, Patch, Source, input_member, member};
 use crate::request::error::{Error, Result};
 use crate::values::id::{ApiKeyId, OrgId};
 use crate::values::limits::Burst;
@@ -62,36 +63,50 @@ impl Schema for ShownApiKey {
     }
 }
 
-impl LimitChanges {
-    /// Changes the limits of `record`.
+impl ApiKeyChanges {
+    /// Changes `record`.
     ///
     /// # Errors
     /// [`Error::Invalid`] at `burst`, where it would be too small.
     pub fn apply(&self, record: &mut ApiKeyRecord, default: Limits) -> Result<()> {
         self.requests_per_second.change(&mut record.requests_per_second);
         self.burst.change(&mut record.burst);
+        if let Patch::Set(omit_nulls) = self.omit_nulls {
+            record.omit_nulls = omit_nulls;
+        }
         record.require_limits(default)
     }
 }
 
-impl Input for LimitChanges {
+impl Input for ApiKeyChanges {
     fn read(source: &Source<'_>, issues: &mut Issues) -> Option<Self> {
         let org_id = source.required("org_id", issues);
         let id = source.required("id", issues);
         let requests_per_second = source.change("requests_per_second", issues, true);
         let burst = source.change("burst", issues, true);
-        Some(Self { org_id: org_id?, id: id?, requests_per_second: requests_per_second?, burst: burst? })
+        let omit_nulls = source.change("omit_nulls", issues, false);
+        Some(Self {
+            org_id: org_id?,
+            id: id?,
+            requests_per_second: requests_per_second?,
+            burst: burst?,
+            omit_nulls: omit_nulls?,
+        })
     }
 
     fn schema() -> Value {
-        let limit = |member: Member| input_member(Member { required: false, ..member });
+        let optional = |member: Member| input_member(Member { required: false, ..member });
         let members = vec![
             member::<OrgId>("org_id", true, "The organisation of the key."),
             member::<ApiKeyId>("id", true, "The key."),
-            limit(member::<RequestsPerSecond>("requests_per_second", false, "Requests a second, on average.")),
-            limit(member::<Burst>("burst", false, "Requests at once.")),
+            optional(member::<RequestsPerSecond>("requests_per_second", false, "Requests a second, on average.")),
+            optional(member::<Burst>("burst", false, "Requests at once.")),
+            Member {
+                required: false,
+                ..member::<bool>("omit_nulls", false, "True if its answers leave out each member that is null.")
+            },
         ];
-        titled(object(members), "LimitChanges", "The input of update-api-key.")
+        titled(object(members), "ApiKeyChanges", "The input of update-api-key.")
     }
 }
 
@@ -148,7 +163,7 @@ mod tests {
         let ids = r#""org_id":"01900000-0000-7000-8000-a00000000001","id":"01900000-0000-7000-8000-a00000000001""#;
         let changed = |more: &str| {
             let (text, mut issues) = (format!("{{{ids}{more}}}"), Issues::new());
-            let changes = LimitChanges::read(&Source::body(Some(text.as_bytes())).unwrap(), &mut issues);
+            let changes = ApiKeyChanges::read(&Source::body(Some(text.as_bytes())).unwrap(), &mut issues);
             let mut key = record(Some(5), Some(7));
             settle(changes, issues)?.apply(&mut key, Limits::new(50, 100))?;
             Ok::<_, Error>((key.requests_per_second.map(Between::get), key.burst.map(Between::get)))

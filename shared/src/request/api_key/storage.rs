@@ -5,7 +5,7 @@ use std::convert::identity;
 use aws_sdk_dynamodb::types::AttributeValue;
 use uuid::Uuid;
 
-use crate::request::api_key::{ApiKeyRecord, KeyHash, LimitChanges};
+use crate::request::api_key::{ApiKeyChanges, ApiKeyRecord, KeyHash};
 use crate::request::error::{OnMissing as _, Result as RequestResult};
 use crate::table::error::Cancelled;
 use crate::table::expression::{Condition, UpdateExpression};
@@ -121,11 +121,11 @@ impl Store {
         Ok(after)
     }
 
-    /// Changes the limits of an API key, and returns its new record.
+    /// Changes an API key as an operator asks, and returns its new record.
     ///
     /// # Errors
     /// 422 where the organisation has no such key, or where `burst` would be too small.
-    pub async fn limit_api_key(&self, changes: &LimitChanges, default: Limits) -> RequestResult<ApiKeyRecord> {
+    pub async fn update_api_key(&self, changes: &ApiKeyChanges, default: Limits) -> RequestResult<ApiKeyRecord> {
         let held = self.listed_api_key(changes.org_id, changes.id).await.on_missing_in_body("id")?;
         let mut record = held.record.clone();
         changes.apply(&mut record, default)?;

@@ -96,7 +96,7 @@ impl Open {
 }
 
 /// The end of the string that begins at `start`, behind its last quote.
-fn end_of_string(json: &str, start: usize) -> usize {
+pub(super) fn end_of_string(json: &str, start: usize) -> usize {
     let (mut at, bytes) = (start + 1, json.as_bytes());
     while let Some(byte) = bytes.get(at) {
         match byte {
