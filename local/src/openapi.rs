@@ -31,7 +31,7 @@ const ABOUT_THE_API: &str = "Conversational assistants, and what is around them:
 pub const EVENTS: &str = "local/tests/received";
 
 /// Answers of an operation in addition to the ones of its route and the recorded ones.
-const ALSO: &[(&str, u16)] = &[("setup-payment-webhook", 502), ("check-payment-webhook", 502)];
+const ALSO: &[(&str, u16)] = &[("setup-payment-webhook", 502), ("check-payment-webhook", 502), ("read-own-user", 404)];
 
 /// The headers of an event, with their descriptions.
 const EVENT_HEADERS: [(&str, &str); 3] = [

@@ -35,7 +35,7 @@ const SAYS: &[(&str, &str)] = &[
     ),
     (
         "list-conversations",
-        "A page of the organisation's conversations, oldest first. `status`, `assistant_id`, `widget_id`, `contact_id` and dates select some of them.",
+        "A page of the organisation's conversations, oldest first. `status`, `assistant_id`, `widget_id`, `contact_id`, `includes_voice` and dates select some of them.",
     ),
     ("delete-datasource-file", "Deletes a file of a data source, with its bytes."),
     ("list-datasource-files", "A page of the files of a data source, oldest first."),

@@ -305,3 +305,17 @@ async fn a_key_that_an_earlier_attempt_made_is_not_made_again() {
     table.issue_api_key(origin, &held, None).await.unwrap();
     assert!(table.api_key(id).await.is_err());
 }
+
+#[tokio::test]
+async fn the_user_of_a_key_is_read_and_a_key_without_one_gets_404() {
+    let stack = stack().await;
+    let own = async |key: &str| stack.answer(&call("GET", routes::READ_OWN_USER.path, key)).await;
+    let user = id('a', kind::USER, 2);
+    let (with, _) = make_key(&stack, ACME, &json!({"name": "Shop", "user_id": user, "scopes": ["user:read"]})).await;
+    let (without, _) = make_key(&stack, ACME, &json!({"name": "Shop"})).await;
+    assert_eq!(data(&own(&with).await), get(&stack, &format!("/api/v1/user/{user}")).await);
+    let missing = (404, vec![r#"["query","api_key"] not_found"#.to_owned()]);
+    assert_eq!(failure(&own(&without).await), missing);
+    data(&stack.answer(&call("DELETE", &format!("/api/v1/user/{user}"), ACME)).await);
+    assert_eq!(failure(&own(&with).await), missing);
+}

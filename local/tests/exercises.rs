@@ -717,6 +717,7 @@ pub const EXERCISES: &[Exercise] = &[
         },
         ..Exercise::of(&routes::LIST_AUDIT)
     },
+    Exercise::of(&routes::READ_OWN_USER),
     Exercise {
         body: |organisation| checkout(organisation, 1).to_string(),
         demo: |organisation, _| id(organisation, kind::AGENCY, 0),

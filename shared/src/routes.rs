@@ -142,6 +142,7 @@ routes! {
     REVOKE_KEY                          "key"               "revoke-key"                        DELETE "/api/v1/api_key/{api_key_id}"                                Admin  200     256;
     ROTATE_KEY                          "key"               "rotate-key"                        POST   "/api/v1/api_key/{api_key_id}/rotate"                         Admin  200     256;
     LIST_AUDIT                          "audit"             "list-audit"                        GET    "/api/v1/audit"                                              Admin  200     256;
+    READ_OWN_USER                       "user"              "read-own-user"                     GET    "/api/v1/user"                                               Read   200     256;
 }
 
 #[rustfmt::skip]
