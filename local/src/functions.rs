@@ -124,6 +124,7 @@ pub const OPERATIONS: &[Described] = &[
     Described::of::<key::RevokeKey>(&routes::REVOKE_KEY),
     Described::of::<key::RotateKey>(&routes::ROTATE_KEY),
     Described::of::<audit::ListAudit>(&routes::LIST_AUDIT),
+    Described::of::<user::ReadOwnUser>(&routes::READ_OWN_USER),
 ];
 
 /// What the servers of others call.

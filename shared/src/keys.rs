@@ -181,8 +181,13 @@ impl Input for KeyChanges {
     fn schema() -> Value {
         let Value::Object(mut of_new) = NewKey::schema()["properties"].take() else { return object(Vec::new()) };
         let names = ["name", "scopes", "expires_at", "user_id", "requests_per_second", "burst", "omit_nulls"];
-        let members =
-            names.map(|name| Member { name, required: false, schema: of_new.remove(name).unwrap_or_default() });
+        let member = |name| {
+            let mut schema = of_new.remove(name).unwrap_or_default();
+            // It is no default of a change.
+            schema.as_object_mut().into_iter().for_each(|schema| drop(schema.remove("default")));
+            Member { name, required: false, schema }
+        };
+        let members = names.map(member);
         titled(object(members.into()), "KeyChanges", "The body of update-key. An absent field keeps its value.")
     }
 }
