@@ -75,10 +75,10 @@ impl Caller {
 /// Who has sent a request, for its line in the log and the form of its answer. It is empty until the key or the
 /// signature is proven.
 #[derive(Debug, Default)]
-pub struct Identified(OnceLock<Sender>);
+pub struct Identified(OnceLock<IdentifiedSender>);
 
 #[derive(Debug)]
-struct Sender {
+struct IdentifiedSender {
     key: Option<ApiKeyId>,
     organisation: OrgId,
     omits_nulls: bool,
@@ -88,7 +88,7 @@ impl Identified {
     /// The request has the key of `caller`.
     pub fn a_key(&self, caller: &Caller) {
         // A request has one sender, so nothing is set twice.
-        let _ = self.0.set(Sender {
+        let _ = self.0.set(IdentifiedSender {
             key: Some(caller.key),
             organisation: caller.tenant.org(),
             omits_nulls: caller.omit_nulls,
@@ -97,7 +97,7 @@ impl Identified {
 
     /// The request has a signature of `tenant`, which has no key.
     pub fn a_signature(&self, tenant: Tenant) {
-        let _ = self.0.set(Sender { key: None, organisation: tenant.org(), omits_nulls: false });
+        let _ = self.0.set(IdentifiedSender { key: None, organisation: tenant.org(), omits_nulls: false });
     }
 
     /// The id of the key.

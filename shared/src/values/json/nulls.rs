@@ -3,7 +3,7 @@
 use crate::values::json::texts::end_of_string;
 
 /// An object or an array that is not closed yet.
-struct Open {
+struct OpenValue {
     is_object: bool,
     /// Whether something in it was written: a comma comes before the rest.
     has_any: bool,
@@ -12,7 +12,7 @@ struct Open {
 /// `json`, which is known to be JSON, without the members that are null, at any depth. Items of arrays stay. Names,
 /// texts and numbers are copied as they are, in their order; the space between them is left out.
 pub fn without_nulls(json: &str) -> String {
-    let (mut is, mut open) = (String::with_capacity(json.len()), Vec::<Open>::new());
+    let (mut is, mut open) = (String::with_capacity(json.len()), Vec::<OpenValue>::new());
     // The name of the member whose value comes next.
     let mut name = None;
     let mut at = 0;
@@ -37,7 +37,7 @@ pub fn without_nulls(json: &str) -> String {
                 }
                 is += token;
                 if let "{" | "[" = token {
-                    open.push(Open { is_object: token == "{", has_any: false });
+                    open.push(OpenValue { is_object: token == "{", has_any: false });
                 }
             }
         }
