@@ -469,6 +469,7 @@ pub const EXERCISES: &[Exercise] = &[
     },
     Exercise::of(&routes::UNLINK_ASSISTANT_INTENT),
     Exercise { rows: Some([1, 1]), ..Exercise::of(&routes::LIST_ASSISTANT_INTENTS) },
+    Exercise::of(&routes::LIST_LLM_MODELS),
     Exercise { rows: Some([3, 3]), ..Exercise::of(&routes::LIST_AGENCIES) },
     Exercise::of(&routes::READ_AGENCY),
     Exercise {

@@ -103,6 +103,7 @@ mod agency {
 mod assistant {
     mod create_assistant;
     mod link_assistant_datasource;
+    mod list_llm_models;
     mod unlink_assistant_intent;
 }
 mod billing_plan {

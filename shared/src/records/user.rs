@@ -1,6 +1,7 @@
 //! Users of the account, which the API also calls agents.
 
 use crate::records::contact_point::Email;
+use crate::values::constant::{AlwaysFalse, AlwaysZero};
 use crate::values::id::{BillingPlanId, RoleId, UserId};
 use crate::values::provider::EventOrder;
 use crate::values::time::Timestamp;
@@ -16,8 +17,8 @@ crate::record! {
         input(unique) email: Email,
         /// True if the user may sign in.
         input is_active: bool = true,
-        /// True if the user may do everything. No operation sets it.
-        own is_superuser: bool = false,
+        /// Always false: no user may do everything. What a request may do follows from its key.
+        derived is_superuser: AlwaysFalse = User::always,
         /// Date of birth.
         input birthdate: Option<Timestamp> = None,
         /// True if the user belongs to an enterprise.
@@ -60,13 +61,20 @@ crate::record! {
         own last_credits_refresh: Option<Timestamp> = None,
         /// Time at which credits are given next; null if never.
         own next_credits_refresh: Option<Timestamp> = None,
-        /// Number of users who follow this one.
-        own follower_count: i64 = 0,
-        /// Number of users whom this one follows.
-        own following_count: i64 = 0,
+        /// Always 0: users do not follow each other.
+        derived follower_count: AlwaysZero = User::always,
+        /// Always 0: users do not follow each other.
+        derived following_count: AlwaysZero = User::always,
         /// When it was made; users that were stored without this have the beginning of 1970.
         created created_at: Timestamp = Timestamp::from_unix_millis(0),
         /// When it last changed.
         updated updated_at: Timestamp = Timestamp::from_unix_millis(0),
+    }
+}
+
+impl User {
+    /// The constant `T`, which every user has.
+    fn always<T: Default>(&self) -> T {
+        T::default()
     }
 }
