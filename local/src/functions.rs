@@ -88,6 +88,7 @@ pub const OPERATIONS: &[Described] = &[
     Described::of::<assistant::LinkAssistantIntent>(&routes::LINK_ASSISTANT_INTENT),
     Described::of::<assistant::UnlinkAssistantIntent>(&routes::UNLINK_ASSISTANT_INTENT),
     Described::of::<assistant::ListAssistantIntents>(&routes::LIST_ASSISTANT_INTENTS),
+    Described::of::<assistant::ListLlmModels>(&routes::LIST_LLM_MODELS),
     Described::of::<List<Agency>>(&routes::LIST_AGENCIES),
     Described::of::<Read<Agency>>(&routes::READ_AGENCY),
     Described::of::<Update<Agency>>(&routes::UPDATE_AGENCY),

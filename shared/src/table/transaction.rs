@@ -73,6 +73,11 @@ impl Write {
         Self { action: WriteAction::Delete(key), condition: None }
     }
 
+    /// Whether it only requires a condition of the item of `key`.
+    fn checks(&self, key: &Key) -> bool {
+        matches!(&self.action, WriteAction::Check(checked) if checked == key)
+    }
+
     /// The same write, on `condition`.
     #[must_use]
     pub fn when(self, condition: Condition) -> Self {
@@ -163,6 +168,22 @@ impl<'a, M> Transaction<'a, M> {
     pub fn write(&mut self, write: Write) -> Added<'_, M> {
         self.writes.push(write);
         Added { place: self.writes.len() - 1, meanings: &mut self.meanings }
+    }
+
+    /// Sets a pointer by `put`. It may move from one row to another in one transaction, but DynamoDB refuses two actions
+    /// on an item: an earlier check of the pointer becomes the put, with its condition.
+    pub(super) fn set_pointer(&mut self, pointer: &Key, put: Write) {
+        match self.writes.iter_mut().find(|write| write.checks(pointer)) {
+            Some(checked) => checked.action = put.action,
+            None => self.writes.push(put),
+        }
+    }
+
+    /// Removes a pointer, unless the transaction also checks it: then it gets the pointer, or leaves it as it is.
+    pub(super) fn remove_pointer(&mut self, pointer: &Key) {
+        if !self.writes.iter().any(|write| write.checks(pointer)) {
+            self.writes.push(Write::delete(pointer.clone()));
+        }
     }
 
     /// Adds actions.
