@@ -499,7 +499,7 @@ pub const EXERCISES: &[Exercise] = &[
             vec![
                 no_default_plan(),
                 with_body(&routes::UPDATE_AGENCY_BILLING_PLAN, r#"{"default_plan":true}"#),
-                no_default_plan(),
+                with_body(&routes::UPDATE_AGENCY_BILLING_PLAN, r#"{"default_plan":true}"#),
             ]
         },
         ..Exercise::of(&routes::UPDATE_AGENCY_BILLING_PLAN)

@@ -108,7 +108,7 @@ mod assistant {
 }
 mod billing_plan {
     mod create_agency_billing_plan;
-    mod default_plan;
+    mod update_agency_billing_plan;
 }
 mod campaign {
     mod add_campaign_contacts;

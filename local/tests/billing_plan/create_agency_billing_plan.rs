@@ -83,7 +83,7 @@ async fn stores_every_field_and_defaults_absent_and_null_fields() {
         assert_eq!(data(&answer), wanted, "{body}");
         let row = inserted(&list, 2, &wanted, &["credits", "attributes"]);
         let (mut gone, mut new) = changes(&stack, &before).await;
-        // A new default changes the former one: see `default_plan.rs`.
+        // A new default changes the former one: see `update_agency_billing_plan.rs`.
         for items in [&mut gone, &mut new] {
             items.retain(|(pk, sk), _| !pk.contains("#DEFAULT_PLAN#") && sk != "0000000000");
         }

@@ -1,4 +1,5 @@
-//! At most one plan of an agency is the default: a new default takes the mark from the former one.
+//! `PUT /api/v1/agency/billing/{agency_id}/billing_plan/{billing_plan_id}`: at most one plan of an agency is the default, by
+//! whichever operation it becomes that.
 
 use futures_util::future::join_all;
 use local::Stack;
