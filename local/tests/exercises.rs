@@ -496,11 +496,7 @@ pub const EXERCISES: &[Exercise] = &[
             vec![("invalid", with_body(&routes::UPDATE_AGENCY_BILLING_PLAN, negative)), ("default", default)]
         },
         calls_more: || {
-            vec![
-                no_default_plan(),
-                with_body(&routes::UPDATE_AGENCY_BILLING_PLAN, r#"{"default_plan":true}"#),
-                with_body(&routes::UPDATE_AGENCY_BILLING_PLAN, r#"{"default_plan":true}"#),
-            ]
+            vec![no_default_plan(), with_body(&routes::UPDATE_AGENCY_BILLING_PLAN, r#"{"default_plan":true}"#)]
         },
         ..Exercise::of(&routes::UPDATE_AGENCY_BILLING_PLAN)
     },

@@ -110,9 +110,9 @@ async fn sixty_four_at_once_leave_one_default() {
         });
         let calls: Vec<Call> = calls.collect();
         let answers: Vec<Answer> = join_all(calls.iter().map(|call| stack.answer(call))).await;
-        for answer in &answers {
-            assert!(answer.status < 300, "{}", answer.body);
-        }
+        // A request that has waited for the others for ten seconds gives up.
+        assert!(answers.iter().all(|answer| answer.status < 300 || answer.status == 503));
+        assert!(answers.iter().any(|answer| answer.status < 300));
         let found = defaults(&stack).await;
         assert_eq!(found.len(), 1, "{found:?}");
         assert_eq!(pointed(&stack), found.first().cloned());
@@ -170,7 +170,7 @@ async fn the_next_default_takes_the_mark_from_all_old_ones() {
     look(&stack, created["id"].as_str(), "after a create").await;
     let stack = old_stack().await;
     send(&stack, &update(&of_demo(0), &json!({"default_plan": true}))).await;
-    assert_eq!(defaults(&stack).await, [of_demo(0)]);
+    look(&stack, Some(&of_demo(0)), "after an update").await;
     send(&stack, &update(&of_demo(1), &json!({"default_plan": true}))).await;
-    look(&stack, Some(&of_demo(1)), "after an update").await;
+    look(&stack, Some(&of_demo(1)), "after another update").await;
 }

@@ -94,13 +94,13 @@ pub struct SubscriptionStatus {
     /// The agency's plan, if it has one for the price.
     pub plan: Option<BillingPlanId>,
     /// The plan to which an update that is still pending leads.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_plan: Option<BillingPlanId>,
     /// The current period.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub period: Option<Period>,
     /// Whether the subscription ends with this period.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ends: bool,
 }
 

@@ -13,7 +13,7 @@ use uuid::Uuid;
 use crate::table::error::Cancelled;
 use crate::table::error::{TableError, broken};
 use crate::table::expression::{Condition, Expressions, UpdateExpression};
-use crate::table::item::{Item, number, text};
+use crate::table::item::{Item, key_of, number, text};
 use crate::table::keys::{Key, TTL, made_by};
 use crate::table::meter::Unit;
 use crate::table::part::Table;
@@ -71,11 +71,6 @@ impl Write {
     /// Removes the item of `key`, if there is one.
     pub const fn delete(key: Key) -> Self {
         Self { action: WriteAction::Delete(key), condition: None }
-    }
-
-    /// Whether it only requires a condition of the item of `key`.
-    fn checks(&self, key: &Key) -> bool {
-        matches!(&self.action, WriteAction::Check(checked) if checked == key)
     }
 
     /// The same write, on `condition`.
@@ -170,20 +165,12 @@ impl<'a, M> Transaction<'a, M> {
         Added { place: self.writes.len() - 1, meanings: &mut self.meanings }
     }
 
-    /// Sets a pointer by `put`. It may move from one row to another in one transaction, but DynamoDB refuses two actions
-    /// on an item: an earlier check of the pointer becomes the put, with its condition.
-    pub(super) fn set_pointer(&mut self, pointer: &Key, put: Write) {
-        match self.writes.iter_mut().find(|write| write.checks(pointer)) {
-            Some(checked) => checked.action = put.action,
-            None => self.writes.push(put),
-        }
-    }
-
-    /// Removes a pointer, unless the transaction also checks it: then it gets the pointer, or leaves it as it is.
-    pub(super) fn remove_pointer(&mut self, pointer: &Key) {
-        if !self.writes.iter().any(|write| write.checks(pointer)) {
-            self.writes.push(Write::delete(pointer.clone()));
-        }
+    /// Whether it puts the item of `key`. DynamoDB refuses a second action on the same item, so a pointer that moves from
+    /// one row to another in one transaction is put once.
+    pub(super) fn puts(&self, key: &Key) -> bool {
+        let is_put =
+            |write: &Write| matches!(&write.action, WriteAction::Put(item) if key_of(item).as_ref() == Some(key));
+        self.writes.iter().any(is_put)
     }
 
     /// Adds actions.

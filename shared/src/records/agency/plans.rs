@@ -57,10 +57,12 @@ impl Former {
         Ok(Self { pointer, unchanged, plans })
     }
 
-    /// Takes the mark from all of them, except from the plan `id`.
-    fn unmark(&self, id: Option<BillingPlanId>, transaction: &mut Transaction<'_, Unmet>) -> Result<(), TableError> {
-        transaction.write(Write::check(self.pointer.clone(), self.unchanged.clone()));
-        for was in self.plans.iter().filter(|plan| Some(plan.id) != id) {
+    /// Gives the mark to the plan `id`, and takes it from all others. The caller writes the plan itself.
+    fn move_to(&self, id: BillingPlanId, transaction: &mut Transaction<'_, Unmet>) -> Result<(), TableError> {
+        let mut pointer = self.pointer.attributes();
+        pointer.insert("id".to_owned(), text(id));
+        transaction.write(Write::put(pointer).when(self.unchanged.clone()));
+        for was in self.plans.iter().filter(|plan| plan.id != id) {
             let is = BillingPlan { default_plan: false, ..was.clone() };
             transaction.replace((was.agency_id, was.id), was, is, None)?;
         }
@@ -87,10 +89,8 @@ pub async fn create_plan(cx: &Context<'_>, agency: AgencyId, new: BillingPlan) -
     let make =
         |(_, id): (AgencyId, BillingPlanId)| new.clone().begun(id.into(), cx.tenant.org(), agency.into(), cx.now());
     loop {
-        // A request that names no agency is refused before anything else is read.
-        cx.table.require_parent::<BillingPlan>(agency).await.on_missing(Agency::PARAMETER)?;
         let former = Former::read(&cx.table, agency).await?;
-        match cx.table.insert_with(row, make, |transaction| former.unmark(None, transaction)).await {
+        match cx.table.insert_with(row, make, |transaction, plan| former.move_to(plan.id, transaction)).await {
             Err(Cancelled::Condition(Unmet::Changed, _)) => round.again("the default plan").await?,
             inserted => return inserted.map_err(TableError::from).on_missing(Agency::PARAMETER),
         }
@@ -120,7 +120,7 @@ pub async fn update_plan(
         require_room(&is)?;
         let former = Former::read(&cx.table, id.0).await?;
         let mut transaction = Transaction::of_request(&cx.table);
-        former.unmark(Some(id.1), &mut transaction)?;
+        former.move_to(id.1, &mut transaction)?;
         let is = transaction.replace(id, &was, is, Some(by))?;
         match transaction.commit().await {
             Ok(()) => return Ok(is),
