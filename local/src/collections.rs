@@ -102,7 +102,7 @@ impl Collections {
         let mut files = BTreeMap::new();
         let collection = json!({
             "opencollection": "1.0.0",
-            "info": {"name": "Assistants"},
+            "info": {"name": routes::TITLE},
             "request": {"auth": {"type": "bearer", "token": "{{key}}"}},
             "bundled": false,
         });

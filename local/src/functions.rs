@@ -17,7 +17,7 @@ use shared::runtime::stream::Consumer;
 #[rustfmt::skip]
 pub const OPERATIONS: &[Described] = &[
     Described::of::<Create<Assistant>>(&routes::CREATE_ASSISTANT),
-    Described::of::<Create<BillingPlan>>(&routes::CREATE_AGENCY_BILLING_PLAN),
+    Described::of::<billing_plan::CreateAgencyBillingPlan>(&routes::CREATE_AGENCY_BILLING_PLAN),
     Described::of::<Create<Agency>>(&routes::CREATE_AGENCY),
     Described::of::<campaign::RunCampaign>(&routes::RUN_CAMPAIGN),
     Described::of::<user::GetAgentList>(&routes::GET_AGENT_LIST),
@@ -88,6 +88,7 @@ pub const OPERATIONS: &[Described] = &[
     Described::of::<assistant::LinkAssistantIntent>(&routes::LINK_ASSISTANT_INTENT),
     Described::of::<assistant::UnlinkAssistantIntent>(&routes::UNLINK_ASSISTANT_INTENT),
     Described::of::<assistant::ListAssistantIntents>(&routes::LIST_ASSISTANT_INTENTS),
+    Described::of::<assistant::ListLlmModels>(&routes::LIST_LLM_MODELS),
     Described::of::<List<Agency>>(&routes::LIST_AGENCIES),
     Described::of::<Read<Agency>>(&routes::READ_AGENCY),
     Described::of::<Update<Agency>>(&routes::UPDATE_AGENCY),
@@ -95,7 +96,7 @@ pub const OPERATIONS: &[Described] = &[
     Described::of::<agency::CheckPaymentWebhook>(&routes::CHECK_PAYMENT_WEBHOOK),
     Described::of::<List<BillingPlan>>(&routes::LIST_AGENCY_BILLING_PLANS),
     Described::of::<Read<BillingPlan>>(&routes::READ_AGENCY_BILLING_PLAN),
-    Described::of::<Update<BillingPlan>>(&routes::UPDATE_AGENCY_BILLING_PLAN),
+    Described::of::<billing_plan::UpdateAgencyBillingPlan>(&routes::UPDATE_AGENCY_BILLING_PLAN),
     Described::of::<Delete<BillingPlan>>(&routes::DELETE_AGENCY_BILLING_PLAN),
     Described::of::<Read<User>>(&routes::READ_USER),
     Described::of::<List<Contact>>(&routes::LIST_CONTACTS),

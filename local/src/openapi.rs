@@ -23,6 +23,12 @@ use crate::template::camel_case;
 /// The server in the file. The function that serves the document replaces it with its own address.
 pub const SERVER: &str = "/";
 
+/// The version of the API, as the paths have it. A release of the service does not change it.
+pub const VERSION: &str = "v1";
+
+/// The name of the scheme by which a key is sent: a name in the document has no space.
+pub const KEY_SCHEME: &str = "API-key";
+
 /// The document's description of the API as a whole.
 const ABOUT_THE_API: &str = "Conversational assistants, and what is around them: widgets, contacts, campaigns, data sources, agencies. \
     Send the API key in the header `Authorization`, as a bearer token. Every success is an object with `message`, `meta` and `data`; every failure has the list `detail`, whose entries say where the input is wrong.";
@@ -69,19 +75,19 @@ pub fn document(root: &Path) -> Value {
     json!({
         "openapi": "3.1.0",
         "info": {
-            "title": "Assistants",
-            "version": env!("CARGO_PKG_VERSION"),
+            "title": routes::TITLE,
+            "version": VERSION,
             "description": ABOUT_THE_API,
             "license": {"name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0"},
         },
         "servers": [{"url": SERVER}],
-        "security": [{"bearer": []}, {"api_key": []}],
+        "security": [{(KEY_SCHEME): []}, {"api_key": []}],
         "tags": tags(&components),
         "paths": paths,
         "webhooks": webhooks,
         "components": {
             "securitySchemes": {
-                "bearer": {"type": "http", "scheme": "bearer", "description": "An API key in the header `Authorization`."},
+                (KEY_SCHEME): {"type": "http", "scheme": "bearer", "bearerFormat": "API key", "description": "An API key in the header `Authorization`."},
                 "api_key": {"type": "apiKey", "in": "query", "name": "api_key", "description": "The same in the query, for callers that can set no header: addresses get into histories and logs."},
             },
             "headers": {

@@ -25,7 +25,6 @@ const SAYS: &[(&str, &str)] = &[
         "list-assistants",
         "A page of the organisation's assistants, oldest first. `assistant_type` selects those of one type.",
     ),
-    ("create-agency-billing-plan", "Creates a billing plan that an agency offers."),
     ("list-agency-billing-plans", "A page of an agency's billing plans, oldest first."),
     ("read-agency-billing-plan", "One billing plan of an agency."),
     ("delete-contact", "Deletes a contact. Its conversations stay."),

@@ -7,8 +7,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use flate2::read::GzDecoder;
 use local::http::{Answer, Call};
+use local::openapi::{KEY_SCHEME, VERSION};
 use local::{Settings, Stack};
 use ring::digest::{SHA256, digest};
+use serde_json::Value;
 use shared::routes;
 
 use crate::support::fixture::{ACME, root, settings, stack};
@@ -83,6 +85,21 @@ async fn the_page_allows_only_its_own_scripts_and_host() {
     // A browser would change these characters before it hashes a script, or end the script there.
     assert!(!answer.body.contains('\r') && !answer.body.contains('\0') && !answer.body.contains("<!--"));
     assert_eq!(answer.body.to_lowercase().matches("<script").count(), 3);
+}
+
+#[test]
+fn the_page_and_the_document_have_one_title_and_one_scheme() {
+    let (page, document) = (read("functions/document/docs.html"), read("openapi.json"));
+    let document: Value = serde_json::from_str(&document).unwrap();
+    assert_eq!(document["info"]["title"], routes::TITLE);
+    assert_eq!(document["info"]["version"], VERSION);
+    assert!(routes::ALL.iter().all(|route| route.path.starts_with(&format!("/api/{VERSION}/"))));
+    assert!(page.contains(&format!("<title>{}</title>", routes::TITLE)));
+    let scheme = &document["components"]["securitySchemes"][KEY_SCHEME];
+    for (member, value) in [("type", "http"), ("scheme", "bearer"), ("bearerFormat", "API key")] {
+        assert_eq!(scheme[member], value);
+    }
+    assert_eq!(page.matches(&format!("\"{KEY_SCHEME}\"")).count(), 2);
 }
 
 #[tokio::test]

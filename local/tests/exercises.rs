@@ -98,8 +98,16 @@ pub const EXERCISES: &[Exercise] = &[
         },
         recorded: || {
             let incomplete = r#"{"name":"Pro","bots_count":-1}"#;
-            vec![("incomplete", with_body(&routes::CREATE_AGENCY_BILLING_PLAN, incomplete))]
+            vec![
+                ("incomplete", with_body(&routes::CREATE_AGENCY_BILLING_PLAN, incomplete)),
+                ("default", with_body(&routes::CREATE_AGENCY_BILLING_PLAN, default_plan())),
+            ]
         },
+        costs: || {
+            let default = with_body(&routes::CREATE_AGENCY_BILLING_PLAN, default_plan());
+            vec![("", plain(&routes::CREATE_AGENCY_BILLING_PLAN)), (", as the default", default)]
+        },
+        calls_more: || vec![no_default_plan(), with_body(&routes::CREATE_AGENCY_BILLING_PLAN, default_plan())],
         first_costs_more: true,
         ..Exercise::of(&routes::CREATE_AGENCY_BILLING_PLAN)
     },
@@ -470,6 +478,7 @@ pub const EXERCISES: &[Exercise] = &[
     },
     Exercise::of(&routes::UNLINK_ASSISTANT_INTENT),
     Exercise { rows: Some([1, 1]), ..Exercise::of(&routes::LIST_ASSISTANT_INTENTS) },
+    Exercise::of(&routes::LIST_LLM_MODELS),
     Exercise { rows: Some([3, 3]), ..Exercise::of(&routes::LIST_AGENCIES) },
     Exercise::of(&routes::READ_AGENCY),
     Exercise {
@@ -484,7 +493,11 @@ pub const EXERCISES: &[Exercise] = &[
         body: |_| r#"{"bots_count":7,"plan_lookup_key":"pro"}"#.into(),
         recorded: || {
             let negative = r#"{"bots_count":-1,"name":null}"#;
-            vec![("invalid", with_body(&routes::UPDATE_AGENCY_BILLING_PLAN, negative))]
+            let default = with_body(&routes::UPDATE_AGENCY_BILLING_PLAN, r#"{"default_plan":true}"#);
+            vec![("invalid", with_body(&routes::UPDATE_AGENCY_BILLING_PLAN, negative)), ("default", default)]
+        },
+        calls_more: || {
+            vec![no_default_plan(), with_body(&routes::UPDATE_AGENCY_BILLING_PLAN, r#"{"default_plan":true}"#)]
         },
         ..Exercise::of(&routes::UPDATE_AGENCY_BILLING_PLAN)
     },
@@ -758,6 +771,23 @@ fn plain(route: &Route) -> Call {
 
 fn with_body(route: &Route, body: impl Into<Vec<u8>>) -> Call {
     Call { body: body.into(), ..plain(route) }
+}
+
+/// The body of a plan that becomes the default.
+fn default_plan() -> &'static str {
+    r#"{"name":"Pro","description":"All of it","bots_count":5,"queries_count":1000,"words_count":50000,"voice_seconds":3600,"premium_support":true,"default_plan":true}"#
+}
+
+/// The call after which no plan of the agency is the default.
+fn no_default_plan() -> Call {
+    let plan = |name: &str| match name {
+        "billing_plan_id" => id('a', kind::BILLING_PLAN, 0),
+        _ => demo_id('a', name),
+    };
+    Call {
+        path: path(&routes::UPDATE_AGENCY_BILLING_PLAN, plan),
+        ..with_body(&routes::UPDATE_AGENCY_BILLING_PLAN, r#"{"default_plan":false}"#)
+    }
 }
 
 fn with_query(route: &Route, more: &str) -> Call {

@@ -106,10 +106,12 @@ mod agency {
 mod assistant {
     mod create_assistant;
     mod link_assistant_datasource;
+    mod list_llm_models;
     mod unlink_assistant_intent;
 }
 mod billing_plan {
     mod create_agency_billing_plan;
+    mod update_agency_billing_plan;
 }
 mod campaign {
     mod add_campaign_contacts;

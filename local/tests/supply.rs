@@ -92,7 +92,7 @@ fn the_bill_of_materials_lists_the_crates_of_the_binaries() {
     let bill = json!({
         "bomFormat": "CycloneDX", "specVersion": "1.6", "version": 1,
         "metadata": {"component": {
-            "type": "application", "bom-ref": SERVICE, "name": info["title"], "version": info["version"],
+            "type": "application", "bom-ref": SERVICE, "name": info["title"], "version": env!("CARGO_PKG_VERSION"),
         }},
         "components": components.collect::<Vec<_>>(),
         "dependencies": uses.iter().map(|(user, used)| json!({"ref": user, "dependsOn": used})).collect::<Vec<_>>(),

@@ -106,6 +106,7 @@ routes! {
     LINK_ASSISTANT_INTENT               "assistant"         "link-assistant-intent"             POST   "/api/v1/assistant/{assistant_id}/intent/{intent_id}"        Write  201     256;
     UNLINK_ASSISTANT_INTENT             "assistant"         "unlink-assistant-intent"           DELETE "/api/v1/assistant/{assistant_id}/intent/{intent_id}"        Write  200     256;
     LIST_ASSISTANT_INTENTS              "assistant"         "list-assistant-intents"            GET    "/api/v1/assistant/{assistant_id}/intent"                    Read   200     256;
+    LIST_LLM_MODELS                     "assistant"         "list-llm-models"                   GET    "/api/v1/llm_model"                                          Read   200     256;
     LIST_AGENCIES                       "agency"            "list-agencies"                     GET    "/api/v1/agency"                                             Read   200     256;
     READ_AGENCY                         "agency"            "read-agency"                       GET    "/api/v1/agency/{agency_id}"                                 Read   200     256;
     UPDATE_AGENCY                       "agency"            "update-agency"                     PUT    "/api/v1/agency/{agency_id}"                                 Write  200     256;
@@ -159,6 +160,9 @@ routes! {
     READ_OPENAPI                        "document"          "read-openapi"                      GET    "/api/v1/openapi.json"                                       Public 200     256;
     READ_DOCS                           "document"          "read-docs"                         GET    "/api/v1/docs"                                               Public 200     256;
 }
+
+/// The name of the API, for readers of its documents and of its tools.
+pub const TITLE: &str = "Conversational Assistant Management API";
 
 /// The server of tools, which a deployment may leave out. The gateway passes every method; a method other than POST is
 /// answered with 405.

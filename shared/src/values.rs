@@ -1,9 +1,10 @@
 //! The values of which records and requests consist: identifiers, points in time, local time, texts, free-form JSON,
-//! secrets and their masks, organisations, limits.
+//! secrets and their masks, organisations, limits, constants.
 
 pub mod bytes;
 pub mod calendar;
 pub mod cause;
+pub mod constant;
 pub mod hash;
 pub mod id;
 pub mod json;

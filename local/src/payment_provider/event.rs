@@ -30,6 +30,15 @@ pub struct NewPaymentEvent {
     /// The lookup key of the subscription's price
     #[arg(long, value_name = "KEY")]
     pub lookup_key: Option<String>,
+    /// The lookup key of the price to which a pending update of the subscription leads
+    #[arg(long, value_name = "KEY")]
+    pub next_lookup_key: Option<String>,
+    /// The subscription's means of payment
+    #[arg(long, value_name = "ID")]
+    pub payment_method: Option<String>,
+    /// Let the subscription end with its period
+    #[arg(long)]
+    pub ends: bool,
     /// How many seconds ago it happened
     #[arg(long, value_name = "SECONDS", default_value_t)]
     pub seconds_ago: i64,
@@ -116,17 +125,24 @@ impl NewPaymentEvent {
             "quantity": 1,
             "subscription": self.subscription_name(),
         });
+        let pending = self.next_lookup_key.as_ref().map(|key| {
+            let mut next = item.clone();
+            next["price"]["lookup_key"] = key.as_str().into();
+            json!({"expires_at": created + 86_400, "subscription_items": [next]})
+        });
         let mut subscription = json!({
             "id": self.subscription_name(),
             "object": "subscription",
-            "cancel_at_period_end": false,
+            "cancel_at_period_end": self.ends,
             "canceled_at": (status == "canceled").then_some(created),
             "collection_method": "charge_automatically",
             "created": 1_767_225_600,
             "currency": "eur",
             "customer": self.customer(),
+            "default_payment_method": self.payment_method,
             "livemode": false,
             "metadata": {},
+            "pending_update": pending,
             "start_date": 1_767_225_600,
             "status": status,
             "trial_end": trial.map(|start| start + fortnight),

@@ -208,6 +208,55 @@ async fn each_event_type_updates_the_user() {
     assert_eq!((&user["billing_updated_at"], &user["updated_at"]), (&json!(ago(0)), &json!(ago(0))));
 }
 
+/// The fields of the user that follow from the period, the means of payment and the next price of a subscription.
+const SUBSCRIBED: [&str; 4] =
+    ["payment_has_payment_method", "next_billing_plan_id", "last_credits_refresh", "next_credits_refresh"];
+
+/// These fields of the user.
+async fn subscribed(stack: &Stack, user: &str) -> Value {
+    let user = data(&stack.answer(&call("GET", &format!("/api/v1/user/{user}"), ACME)).await);
+    json!(SUBSCRIBED.map(|name| user[name].clone()))
+}
+
+#[tokio::test]
+async fn the_newest_event_sets_period_next_plan_and_payment_method() {
+    let month = 30 * DAY;
+    for old_version in [false, true] {
+        let stack = stack().await;
+        let (user, next) = (new_user(&stack).await, new_plan(&stack, "team").await);
+        receive(&stack, &checkout(&user, "1", 900)).await;
+        assert_eq!(subscribed(&stack, &user).await, json!([false, null, null, null]));
+        let of =
+            |status: &str, seconds_ago: i64| NewPaymentEvent { old_version, ..subscription(status, "1", seconds_ago) };
+        let with_card = |event: NewPaymentEvent| NewPaymentEvent { payment_method: Some("pm_1".into()), ..event };
+        let updating = NewPaymentEvent { next_lookup_key: Some("team".into()), ..of("active", 500) };
+        let steps = [
+            (of("incomplete", 800), json!([false, null, null, null])),
+            (of("trialing", 700), json!([false, null, ago(700), ago(700 - month)])),
+            (with_card(of("active", 600)), json!([true, null, ago(600), ago(600 - month)])),
+            // A subscription without a means of payment of its own uses that of its customer.
+            (updating, json!([true, next, ago(500), ago(500 - month)])),
+            (of("active", 400), json!([true, null, ago(400), ago(400 - month)])),
+            (NewPaymentEvent { ends: true, ..of("active", 300) }, json!([true, null, ago(300), null])),
+            (of("paused", 200), json!([false, null, ago(200), null])),
+            (of("active", 150), json!([false, null, ago(150), ago(150 - month)])),
+            (event_about("invoice.paid", "1", 120), json!([true, null, ago(150), ago(150 - month)])),
+            (of("canceled", 100), json!([true, null, ago(100), null])),
+        ];
+        for (event, wanted) in &steps {
+            assert_eq!(receive(&stack, event).await, "applied");
+            assert_eq!(subscribed(&stack, &user).await, *wanted, "{event:?}");
+        }
+        // An older event, which comes late, moves nothing back.
+        for (event, _) in &steps {
+            let late = NewPaymentEvent { event_id: Some(format!("{}_late", event.seconds_ago)), ..event.clone() };
+            let late = NewPaymentEvent { seconds_ago: late.seconds_ago + 1, ..late };
+            receive(&stack, &late).await;
+            assert_eq!(subscribed(&stack, &user).await, steps[9].1, "{late:?}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_lookup_key_selects_the_plan_of_the_agency() {
     let stack = stack().await;
@@ -1037,12 +1086,13 @@ async fn the_local_provider_sends_events_to_the_registered_address() {
     let nowhere = stack.payment_provider.send(&event("invoice.paid")).await.unwrap_err();
     assert!(nowhere.0.contains("no webhook is registered"), "{nowhere}");
     let agency = set_up(&stack).await;
-    // All of the same second: a paused, resumed, updated or unpaid one is older by its rank. A trial is never forgotten.
+    // All of the same second: a paused, resumed, updated or unpaid one is older by its rank. A trial is never forgotten,
+    // and only a paused one says that there is no means of payment.
     for (kind, outcome) in EVENTS.into_iter().zip([
         "applied",
         "applied",
         "applied",
-        "superseded",
+        "applied",
         "superseded",
         "applied",
         "superseded",

@@ -82,7 +82,12 @@ async fn stores_every_field_and_defaults_absent_and_null_fields() {
         let answer = create(&stack, &body).await;
         assert_eq!(data(&answer), wanted, "{body}");
         let row = inserted(&list, 2, &wanted, &["credits", "attributes"]);
-        assert_eq!(changes(&stack, &before).await, row, "{body}");
+        let (mut gone, mut new) = changes(&stack, &before).await;
+        // A new default changes the former one: see `update_agency_billing_plan.rs`.
+        for items in [&mut gone, &mut new] {
+            items.retain(|(pk, sk), _| !pk.contains("#DEFAULT_PLAN#") && sk != "0000000000");
+        }
+        assert_eq!((gone, new), row, "{body}");
     }
 }
 

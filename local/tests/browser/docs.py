@@ -161,7 +161,7 @@ def visit(context: BrowserContext, watch: Watch, url: str, arguments: argparse.N
     """Opens the page, tries everything, and returns the violations of axe."""
     page, found, scheme = watch.page(context), {}, arguments.scheme
     page.goto(url)
-    expect(page.get_by_role("heading", name="Assistants", exact=True)).to_be_visible()
+    expect(page.get_by_role("heading", name="Conversational Assistant Management API", exact=True)).to_be_visible()
     filled = page.locator("body").get_attribute("data-key")
     check(filled == ("" if arguments.deployed else KEY), f"the key that is filled in: {filled!r}")
     expect(page.get_by_label("Bearer Token")).to_be_visible()

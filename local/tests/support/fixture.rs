@@ -325,6 +325,7 @@ pub mod kind {
     pub const API_KEY: u8 = 14;
     pub const CONVERSATION: u8 = 15;
     pub const MESSAGE: u8 = 16;
+    pub const BILLING_PLAN: u8 = 17;
     pub const FAILED_CAMPAIGN: u8 = 20;
     pub const NEW_CAMPAIGN: u8 = 21;
 }

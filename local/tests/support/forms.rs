@@ -144,6 +144,13 @@ pub const FORMS: &[Form] = &[
         "records/datasource.rs",
     ),
     form(
+        "ORG#<org>#DEFAULT_PLAN#<agency>",
+        "DEFAULT_PLAN",
+        "pointer from an agency to its default plan",
+        "1",
+        "records/agency/plans.rs",
+    ),
+    form(
         "ORG#<org>#ENDPOINT_HEALTH#<endpoint>",
         "ENDPOINT_HEALTH",
         "circuit breaker of a webhook or connector",

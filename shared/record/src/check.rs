@@ -80,7 +80,10 @@ fn missing_defaults(declaration: &Declaration, mistakes: &mut Mistakes) {
     let is_sent = declaration.is_sent();
     for field in declaration.fields.iter().filter(|field| field.default.is_none()) {
         let role = field.role;
-        if role == RoleWord::Later || is_sent && [RoleWord::Own, RoleWord::Hidden].contains(&role) {
+        if role == RoleWord::Derived {
+            let message = "a field with the role `derived` needs the function that makes it, such as `= Note::title`";
+            mistakes.add(&field.name, message);
+        } else if role == RoleWord::Later || is_sent && [RoleWord::Own, RoleWord::Hidden].contains(&role) {
             let word = role.word();
             let message = format!(
                 "a field with the role `{word}` needs a default, such as `= None`: a new record begins with it"

@@ -68,7 +68,7 @@ mod tests {
     }
 
     /// Fields with one mistake: its token, and what its message says.
-    const FIELDS: [(&str, &str, &str); 29] = [
+    const FIELDS: [(&str, &str, &str); 31] = [
         ("inpt title: String,", "inpt", "no role is called `inpt`: the roles are `input`, `fixed`, `later`, `org`,"),
         ("pub title: String,", "pub", "no role is called `pub`: the roles are"),
         ("input(filtr) title: String,", "filtr", "no mark is called `filtr`: the marks are `filter`, `sparse filter`,"),
@@ -95,6 +95,8 @@ mod tests {
         ("created one: Timestamp, created two: Timestamp,", "created", "another field is `created` already"),
         ("updated one: Timestamp, updated two: Timestamp,", "updated", "another field is `updated` already"),
         ("org one: OrgId, org two: OrgId,", "org", "another field is `org` already"),
+        ("derived(filter) title: String = Note::title,", "filter", "the role `derived` does not take this mark"),
+        ("derived title: String,", "title", "the role `derived` needs the function that makes it"),
         ("input id: String,", "id", "a field may not be called `id`"),
         ("input version: u64,", "version", "a field may not be called `version`"),
         ("own changed_by: u64 = 0,", "changed_by", "a field may not be called `changed_by`"),
@@ -195,6 +197,7 @@ mod tests {
             parent agency_id: AgencyId,
             own count: u64 = 0,
             hidden secret: Option<String> = None,
+            derived length: u64 = Note::length,
             created(dates) created_at: Timestamp = Timestamp::from_unix_millis(0),
             updated updated_at: Timestamp,
         ";

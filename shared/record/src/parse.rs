@@ -69,6 +69,11 @@ impl Declaration {
         Ok(Self { docs, name, id, place: place?, fields })
     }
 
+    /// The fields that its struct has: all but those that follow from others.
+    pub fn kept(&self) -> impl Iterator<Item = &Field> {
+        self.fields.iter().filter(|field| field.role != RoleWord::Derived)
+    }
+
     /// Whether a caller may send one of its fields. No body makes or changes any other record.
     pub fn is_sent(&self) -> bool {
         self.fields.iter().any(|field| field.role.is_sent())

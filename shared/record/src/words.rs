@@ -17,6 +17,7 @@ pub enum RoleWord {
     Parent,
     Own,
     Hidden,
+    Derived,
     Created,
     Updated,
 }
@@ -35,7 +36,7 @@ pub enum Mark {
 }
 
 impl RoleWord {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::Input,
         Self::Fixed,
         Self::Later,
@@ -43,6 +44,7 @@ impl RoleWord {
         Self::Parent,
         Self::Own,
         Self::Hidden,
+        Self::Derived,
         Self::Created,
         Self::Updated,
     ];
@@ -57,6 +59,7 @@ impl RoleWord {
             Self::Parent => "parent",
             Self::Own => "own",
             Self::Hidden => "hidden",
+            Self::Derived => "derived",
             Self::Created => "created",
             Self::Updated => "updated",
         }

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 use crate::request::http::HttpRequest;
 use crate::request::response::Response;
+use crate::routes;
 
 /// The revisions that are served, the newest first.
 pub const VERSIONS: [&str; 2] = [Revision::Stateless.name(), Revision::Handshake.name()];
@@ -260,7 +261,7 @@ impl<'a> RpcMessage<'a> {
 
 /// The server's description of itself.
 pub fn server_info() -> Value {
-    json!({"name": "assistants", "title": "Assistants", "version": env!("CARGO_PKG_VERSION")})
+    json!({"name": "assistants", "title": routes::TITLE, "version": env!("CARGO_PKG_VERSION")})
 }
 
 /// The member `name`. Null counts as absent.

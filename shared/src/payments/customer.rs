@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::payments::event::SubscriptionNews;
+use crate::payments::event::{Period, SubscriptionNews};
 use crate::records::user::User;
 use crate::table::Fingerprint;
 use crate::table::declaration::Declared as _;
@@ -43,6 +43,9 @@ pub struct PaymentCustomer {
     pub invoice: Option<Newest<bool>>,
     /// The last payment.
     pub last_payment: Option<Timestamp>,
+    /// Whether it has a means of payment, as far as an event has said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub payment_method: Option<Newest<bool>>,
     /// Whether it ever had a trial.
     pub used_trial: bool,
     /// How often it was written.
@@ -90,6 +93,15 @@ pub struct SubscriptionStatus {
     pub status: ProviderId,
     /// The agency's plan, if it has one for the price.
     pub plan: Option<BillingPlanId>,
+    /// The plan to which an update that is still pending leads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_plan: Option<BillingPlanId>,
+    /// The current period.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub period: Option<Period>,
+    /// Whether the subscription ends with this period.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ends: bool,
 }
 
 impl SubscriptionStatus {
@@ -142,6 +154,7 @@ impl PaymentCustomer {
             subscriptions: BTreeMap::new(),
             invoice: None,
             last_payment: None,
+            payment_method: None,
             used_trial: false,
             version: 0,
             ttl: None,
@@ -168,12 +181,24 @@ impl PaymentCustomer {
         self.subscription(subscription);
     }
 
-    /// Records an event about a subscription to `plan`.
-    pub fn subscribe(&mut self, order: &EventOrder, news: &SubscriptionNews, plan: Option<BillingPlanId>) {
+    /// Records an event about a subscription to `plan`, and to `next_plan` after it.
+    pub fn subscribe(
+        &mut self,
+        order: &EventOrder,
+        news: &SubscriptionNews,
+        [plan, next_plan]: [Option<BillingPlanId>; 2],
+    ) {
         self.used_trial |= news.had_trial;
+        // A subscription is paused where its trial has ended without a means of payment. One that names none may use
+        // another one of its customer.
+        if news.has_payment_method || news.status.as_str() == "paused" {
+            keep_newest(&mut self.payment_method, order, news.has_payment_method);
+        }
         let state = self.subscription(&news.id);
         state.made_at = state.made_at.max(news.made_at);
-        keep_newest(&mut state.status, order, SubscriptionStatus { status: news.status.clone(), plan });
+        let SubscriptionNews { period, ends, .. } = *news;
+        let status = news.status.clone();
+        keep_newest(&mut state.status, order, SubscriptionStatus { status, plan, next_plan, period, ends });
     }
 
     /// Records an event about an invoice, which may be for a subscription.
@@ -186,6 +211,9 @@ impl PaymentCustomer {
     ) {
         self.last_payment = self.last_payment.max(paid_at);
         let Some(paid) = paid else { return };
+        if paid {
+            keep_newest(&mut self.payment_method, order, true);
+        }
         let place = match subscription {
             Some(id) => &mut self.subscription(id).invoice,
             None => &mut self.invoice,
@@ -239,6 +267,10 @@ impl PaymentCustomer {
 pub fn billed(user: &User, customer: Option<&PaymentCustomer>, now: Timestamp) -> User {
     let current = customer.and_then(PaymentCustomer::current);
     let status = current.and_then(|(_, state)| Some(&state.status.as_ref()?.value));
+    let in_force = status.filter(|status| status.is_in_force());
+    // The first period begins when the first invoice is paid.
+    let begun = status.filter(|status| !status.is(&["incomplete", "incomplete_expired"]));
+    let method = customer.and_then(|customer| customer.payment_method.as_ref());
     let mut is = User {
         payment_customer_id: customer.map(|customer| customer.customer_id.as_str().to_owned()),
         payment_subscription_id: current.map(|(id, _)| id.as_str().to_owned()),
@@ -247,8 +279,15 @@ pub fn billed(user: &User, customer: Option<&PaymentCustomer>, now: Timestamp) -
         // A user who has had a trial keeps that mark, even with another customer.
         used_trial: user.used_trial || customer.is_some_and(|customer| customer.used_trial),
         is_paying: customer.is_some_and(PaymentCustomer::pays),
-        active_billing_plan_id: status.filter(|status| status.is_in_force()).and_then(|status| status.plan),
+        active_billing_plan_id: in_force.and_then(|status| status.plan),
+        next_billing_plan_id: in_force.and_then(|status| status.next_plan),
+        payment_has_payment_method: method.is_some_and(|method| method.value),
         payment_last_payment_date: customer.and_then(|customer| customer.last_payment),
+        last_credits_refresh: begun.and_then(|status| status.period).map(|period| period.start),
+        next_credits_refresh: in_force
+            .filter(|status| !status.ends)
+            .and_then(|status| status.period)
+            .map(|period| period.end),
         ..user.clone()
     };
     if is != *user {

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::RawValue;
 use uuid::Uuid;
@@ -50,6 +50,15 @@ pub enum PaymentNews {
     },
 }
 
+/// The period of a subscription that is paid for at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Period {
+    /// When it began.
+    pub start: Timestamp,
+    /// When it ends.
+    pub end: Timestamp,
+}
+
 /// The state of a subscription, from an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SubscriptionNews {
@@ -63,6 +72,14 @@ pub struct SubscriptionNews {
     pub had_trial: bool,
     /// The lookup keys of its prices.
     pub lookup_keys: Vec<String>,
+    /// The lookup keys of the prices that an update, which is still pending, will put in their place.
+    pub next_lookup_keys: Vec<String>,
+    /// Its current period.
+    pub period: Option<Period>,
+    /// Whether it ends with this period.
+    pub ends: bool,
+    /// Whether it names a means of payment.
+    pub has_payment_method: bool,
 }
 
 /// Why an event is ignored.
@@ -144,6 +161,19 @@ struct SubscriptionObject {
     created: i64,
     trial_start: Option<i64>,
     items: Option<SubscriptionItems>,
+    pending_update: Option<PendingUpdate>,
+    #[serde(default)]
+    cancel_at_period_end: bool,
+    default_payment_method: Option<Expandable>,
+    default_source: Option<Expandable>,
+    /// In older versions of the API; in newer ones each item has both.
+    current_period_start: Option<i64>,
+    current_period_end: Option<i64>,
+}
+
+#[derive(Deserialize)]
+struct PendingUpdate {
+    subscription_items: Option<Vec<SubscriptionItem>>,
 }
 
 #[derive(Deserialize)]
@@ -154,6 +184,8 @@ struct SubscriptionItems {
 #[derive(Deserialize)]
 struct SubscriptionItem {
     price: Option<PriceObject>,
+    current_period_start: Option<i64>,
+    current_period_end: Option<i64>,
 }
 
 #[derive(Deserialize)]
@@ -236,12 +268,12 @@ impl PaymentEvent {
         let object = data.object.get().as_bytes();
         let (customer, rank, news) = match kind.as_ref() {
             "checkout.session.completed" => checkout(of_json(object)?)?,
-            "customer.subscription.created" => subscription(of_json(object)?, 0),
-            "customer.subscription.deleted" => subscription(of_json(object)?, 2),
+            "customer.subscription.created" => subscription(of_json(object)?, 0)?,
+            "customer.subscription.deleted" => subscription(of_json(object)?, 2)?,
             "customer.subscription.paused"
             | "customer.subscription.resumed"
             | "customer.subscription.trial_will_end"
-            | "customer.subscription.updated" => subscription(of_json(object)?, 1),
+            | "customer.subscription.updated" => subscription(of_json(object)?, 1)?,
             "invoice.paid" => invoice(of_json(object)?, true, created)?,
             "invoice.payment_failed" => invoice(of_json(object)?, false, created)?,
             _ => return Err(EventIgnored::Type),
@@ -263,19 +295,32 @@ fn checkout(session: CheckoutSession) -> Result<(Expandable, u8, PaymentNews), E
 }
 
 /// `stage` is 0 for the first event of a subscription, and 2 for its last.
-fn subscription(object: SubscriptionObject, stage: u8) -> (Expandable, u8, PaymentNews) {
-    let SubscriptionObject { id, customer, status, created, trial_start, items } = object;
+fn subscription(object: SubscriptionObject, stage: u8) -> Result<(Expandable, u8, PaymentNews), EventIgnored> {
+    let SubscriptionObject { id, customer, status, created, trial_start, .. } = object;
     let place = STATUSES.iter().position(|known| *known == status.as_str());
     let rank = stage * 16 + place.and_then(|place| u8::try_from(place).ok()).unwrap_or_default();
-    let prices = items.into_iter().flat_map(|items| items.data).filter_map(|item| item.price);
+    let items = object.items.map(|items| items.data).unwrap_or_default();
+    let start = object.current_period_start.or_else(|| items.iter().find_map(|item| item.current_period_start));
+    let end = object.current_period_end.or_else(|| items.iter().find_map(|item| item.current_period_end));
+    let period = |(start, end)| Ok::<_, EventIgnored>(Period { start: time(start)?, end: time(end)? });
+    let pending = object.pending_update.and_then(|update| update.subscription_items);
     let news = SubscriptionNews {
         id,
         made_at: created,
         had_trial: trial_start.is_some() || status.as_str() == "trialing",
         status,
-        lookup_keys: prices.filter_map(|price| price.lookup_key).collect(),
+        lookup_keys: lookup_keys(items),
+        next_lookup_keys: lookup_keys(pending.unwrap_or_default()),
+        period: start.zip(end).map(period).transpose()?,
+        ends: object.cancel_at_period_end,
+        has_payment_method: object.default_payment_method.or(object.default_source).is_some(),
     };
-    (customer, rank, PaymentNews::Subscription(news))
+    Ok((customer, rank, PaymentNews::Subscription(news)))
+}
+
+/// The lookup keys of the prices of `items`.
+fn lookup_keys(items: Vec<SubscriptionItem>) -> Vec<String> {
+    items.into_iter().filter_map(|item| item.price?.lookup_key).collect()
 }
 
 fn invoice(object: InvoiceObject, paid: bool, created: i64) -> Result<(Expandable, u8, PaymentNews), EventIgnored> {

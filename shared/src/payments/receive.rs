@@ -151,13 +151,13 @@ async fn count(
     event: &PaymentEvent,
     (by, now): (Uuid, Timestamp),
 ) -> Result<PaymentEventOutcome, EventNotApplied> {
-    let plan = match &event.news {
-        PaymentNews::Subscription(news) => plan_of(table, agency, &news.lookup_keys).await?,
-        _ => None,
+    let plans = match &event.news {
+        PaymentNews::Subscription(news) => plans_of(table, agency, [&news.lookup_keys, &news.next_lookup_keys]).await?,
+        _ => [None; 2],
     };
     let mut round = table.store.backoff();
     loop {
-        let (changed, outcome) = changed_by(table, event, plan, now).await?;
+        let (changed, outcome) = changed_by(table, event, plans, now).await?;
         let mut transaction = Transaction::of_request(table);
         transaction.write(remember(table, &event.order, now)).or(Unmet::Repeated);
         for customer in changed.customers {
@@ -180,7 +180,7 @@ async fn count(
 async fn changed_by(
     table: &Table,
     event: &PaymentEvent,
-    plan: Option<BillingPlanId>,
+    plans: [Option<BillingPlanId>; 2],
     now: Timestamp,
 ) -> Result<(ChangedByEvent, PaymentEventOutcome), EventNotApplied> {
     let (order, mut changed) = (&event.order, ChangedByEvent::default());
@@ -194,7 +194,7 @@ async fn changed_by(
                 customer.begin(order, subscription);
             }
         }
-        PaymentNews::Subscription(news) => customer.subscribe(order, news, plan),
+        PaymentNews::Subscription(news) => customer.subscribe(order, news, plans),
         PaymentNews::Invoice { subscription_id, paid, paid_at } => {
             customer.invoice(order, subscription_id.as_ref(), *paid, *paid_at);
         }
@@ -275,16 +275,23 @@ async fn user_of(table: &Table, id: UserId) -> Result<Option<UserChange>, TableE
     Ok(table.find::<User>(id).await?.map(|was| UserChange { is: was.clone(), was }))
 }
 
-/// The first plan of an agency that has one of these lookup keys.
-async fn plan_of(table: &Table, agency: AgencyId, lookup_keys: &[String]) -> Result<Option<BillingPlanId>, TableError> {
-    if lookup_keys.is_empty() {
-        return Ok(None);
+/// For each of these lists of lookup keys, the first plan of an agency that has one of them.
+async fn plans_of(
+    table: &Table,
+    agency: AgencyId,
+    lookup_keys: [&[String]; 2],
+) -> Result<[Option<BillingPlanId>; 2], TableError> {
+    if lookup_keys.concat().is_empty() {
+        return Ok([None; 2]);
     }
     // The list of plans has one partition.
     let rows = keys::list_row(&table.tenant, &BillingPlan::list(agency), 0);
     let plans = table.store.query_records::<BillingPlan>(&rows.pk, (&rows.sk, None), Some(PLANS)).await?.records;
-    let has_one = |plan: &BillingPlan| plan.plan_lookup_key.as_ref().is_some_and(|key| lookup_keys.contains(key));
-    Ok(plans.into_iter().find(has_one).map(|plan| plan.id))
+    let first = |keys: &[String]| {
+        let has_one = |plan: &&BillingPlan| plan.plan_lookup_key.as_ref().is_some_and(|key| keys.contains(key));
+        plans.iter().find(has_one).map(|plan| plan.id)
+    };
+    Ok(lookup_keys.map(first))
 }
 
 /// The marker that an event was counted, on condition that it does not exist yet. DynamoDB deletes it some time after

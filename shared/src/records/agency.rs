@@ -1,5 +1,7 @@
 //! Agencies (resellers), their billing plans, and their webhooks at the payment provider.
 
+mod plans;
+
 use serde::{Deserialize, Serialize};
 
 use crate::input::Count;
@@ -11,6 +13,7 @@ use crate::values::secret::{FoundSecret, HoldsSecrets, Secret, StoredSecret};
 use crate::values::tenant::Tenant;
 use crate::values::text::{Description, Name};
 use crate::values::time::Timestamp;
+pub use plans::{create_plan, update_plan};
 
 crate::record! {
     /// An agency. Secrets in its objects are answered masked: texts whose names end with a word such as `secret`, `api_key`, `token` or `password`, and texts such as `sk_…` and `whsec_…`. If an update sends a masked text back, the secret stays as it is.
@@ -95,7 +98,7 @@ impl Agency {
 
 crate::record! {
     /// A billing plan of an agency.
-    pub struct BillingPlan(BillingPlanId): listed("BILLING_PLAN" of AgencyId => Agency) {
+    pub struct BillingPlan(BillingPlanId): listed("BILLING_PLAN" of AgencyId => Agency, pointers BillingPlan::pointer) {
         /// Name of the plan, shown to customers.
         input name: Name,
         /// What the plan offers, shown to customers.
@@ -110,7 +113,7 @@ crate::record! {
         input voice_seconds: Count,
         /// True if customers of this plan get premium support.
         input premium_support: bool,
-        /// True if new customers get this plan.
+        /// True if new customers get this plan. At most one plan of an agency is the default: if a create or an update sets this, the former default loses it.
         input default_plan: bool = false,
         /// True if the brand of the service is hidden from customers of this plan.
         input remove_branding: bool = false,

@@ -1,5 +1,7 @@
 //! Assistants: their kind, language model, voice, and tools.
 
+mod models;
+
 use serde_json::{Value, json};
 
 use crate::input::schema::Schema;
@@ -8,6 +10,7 @@ use crate::records::webhook::Webhook;
 use crate::values::id::{AssistantId, ConversationFlowId, OrgId, WebhookId};
 use crate::values::json::JsonObject;
 use crate::values::text::{Description, Name, Prompt};
+pub use models::{CatalogueModel, LlmModel, LlmModelList, LlmModelStatus};
 
 crate::choice! {
     /// What kind of assistant it is.
@@ -17,24 +20,6 @@ crate::choice! {
         Phone = "phone",
         Nl2sql = "nl2sql",
         Realtime = "realtime_openai",
-    }
-}
-
-crate::choice! {
-    /// The language models. To add a model, add a line here.
-    pub enum LlmModel {
-        Gpt4Preview0125 = "gpt-4-0125-preview",
-        Gpt35Turbo0125 = "gpt-3.5-turbo-0125",
-        Gpt35Turbo1106 = "gpt-3.5-turbo-1106",
-        Gpt35Turbo = "gpt-3.5-turbo",
-        Gpt4Preview1106 = "gpt-4-1106-preview",
-        Gpt4o20240513 = "gpt-4o-2024-05-13",
-        Gpt4oMini = "gpt-4o-mini",
-        Llama31Versatile = "llama-3.1-70b-versatile",
-        Gpt4oRealtime = "gpt-4o-realtime-preview",
-        Gpt4oMiniRealtime = "gpt-4o-mini-realtime-preview",
-        DeepseekR1Distill = "deepseek-r1-distill-llama-70b",
-        O3Mini = "o3-mini",
     }
 }
 
@@ -109,6 +94,15 @@ crate::record! {
         /// Kind of assistant.
         input(filter) assistant_type: AssistantType = AssistantType::Simple,
         /// Language model that answers.
-        input llm_model: LlmModel = LlmModel::Gpt4Preview0125,
+        input llm_model: LlmModel = LlmModel::default(),
+        /// What is wrong with the assistant's settings, in sentences: that its provider has retired its language model, or will. Empty if nothing is wrong.
+        derived warnings: Vec<String> = Assistant::warnings,
+    }
+}
+
+impl Assistant {
+    /// What is wrong with its settings.
+    fn warnings(&self) -> Vec<String> {
+        self.llm_model.warning().into_iter().collect()
     }
 }

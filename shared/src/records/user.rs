@@ -1,6 +1,7 @@
 //! Users of the account, which the API also calls agents.
 
 use crate::records::contact_point::Email;
+use crate::values::constant::{AlwaysFalse, AlwaysZero};
 use crate::values::id::{BillingPlanId, RoleId, UserId};
 use crate::values::provider::EventOrder;
 use crate::values::time::Timestamp;
@@ -16,8 +17,8 @@ crate::record! {
         input(unique) email: Email,
         /// True if the user may sign in.
         input is_active: bool = true,
-        /// True if the user may do everything. No operation sets it.
-        own is_superuser: bool = false,
+        /// Always false: no user may do everything. What a request may do follows from its key.
+        derived is_superuser: AlwaysFalse = User::always,
         /// Date of birth.
         input birthdate: Option<Timestamp> = None,
         /// True if the user belongs to an enterprise.
@@ -34,7 +35,7 @@ crate::record! {
         input address: Option<String> = None,
         /// Billing plan that is in force; null for none. Events of the payment provider set it.
         own active_billing_plan_id: Option<BillingPlanId> = None,
-        /// Billing plan that follows; null for none.
+        /// Billing plan that follows: the one of the price to which an update of the subscription leads that is still pending; null for none. Events of the payment provider set it.
         own next_billing_plan_id: Option<BillingPlanId> = None,
         /// Identifier of the customer at the payment provider. Events of the payment provider set it.
         own payment_customer_id: Option<String> = None,
@@ -44,7 +45,7 @@ crate::record! {
         own payment_subscription_status: Option<String> = None,
         /// Order of the user's newest checkout, even if its customer now belongs to another user.
         hidden payment_linked_by: Option<EventOrder> = None,
-        /// True if the payment provider has a means of payment.
+        /// True if the customer has a means of payment at the payment provider: its subscription names one, or an invoice was paid. Events of the payment provider set it.
         own payment_has_payment_method: bool = false,
         /// True if the subscription is in its trial period.
         own is_trial: bool = false,
@@ -56,17 +57,24 @@ crate::record! {
         own payment_last_payment_date: Option<Timestamp> = None,
         /// Time at which the billing last changed; null if it has not.
         own billing_updated_at: Option<Timestamp> = None,
-        /// Time at which credits were last given; null if never.
+        /// Time at which credits were last given, the beginning of the subscription's period; null if never. Events of the payment provider set it.
         own last_credits_refresh: Option<Timestamp> = None,
-        /// Time at which credits are given next; null if never.
+        /// Time at which credits are given next, the end of the subscription's period; null if never, such as after a cancellation. Events of the payment provider set it.
         own next_credits_refresh: Option<Timestamp> = None,
-        /// Number of users who follow this one.
-        own follower_count: i64 = 0,
-        /// Number of users whom this one follows.
-        own following_count: i64 = 0,
+        /// Always 0: users do not follow each other.
+        derived follower_count: AlwaysZero = User::always,
+        /// Always 0: users do not follow each other.
+        derived following_count: AlwaysZero = User::always,
         /// When it was made; users that were stored without this have the beginning of 1970.
         created created_at: Timestamp = Timestamp::from_unix_millis(0),
         /// When it last changed.
         updated updated_at: Timestamp = Timestamp::from_unix_millis(0),
+    }
+}
+
+impl User {
+    /// The constant `T`, which every user has.
+    fn always<T: Default>(&self) -> T {
+        T::default()
     }
 }

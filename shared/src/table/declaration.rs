@@ -31,6 +31,7 @@
 //! | `parent` | yes | no | the record that the path names; a body that names another one is 422 |
 //! | `own` | no | no | the service's; it begins with the default |
 //! | `hidden` | no | no | the service's; stored, and never answered |
+//! | `derived` | no | no | answered, and never stored: `= Record::field` names the function of the record that makes it |
 //! | `created`, `updated` | no | no | when the record was made, and when it last changed |
 //!
 //! The default is also what a stored item without the field has. `org` and `parent` have none. `later`, `own` and `hidden` need one, since no body of a
@@ -415,9 +416,17 @@ mod tests {
             /// Seven.
             hidden members: Vec<String> = Vec::new(),
             /// Eight.
-            created now: Timestamp,
+            derived read: i64 = Namesake::issues_read,
             /// Nine.
+            created now: Timestamp,
+            /// Ten.
             updated r#type: Timestamp,
+        }
+    }
+
+    impl Namesake {
+        fn issues_read(&self) -> i64 {
+            self.issues * 10
         }
     }
 
@@ -438,6 +447,10 @@ mod tests {
         let answered = serde_json::to_value(&record).unwrap();
         assert!(answered.get("type").is_some() && answered.get("members").is_none(), "{answered}");
         assert_ne!(answered["value"], body["value"]);
+        assert_eq!(answered["read"], 20);
+        let mut item = Item::from([("read".to_owned(), crate::table::item::number(20))]);
+        record.hide(&mut item).unwrap();
+        assert!(!item.contains_key("read"));
         // A secret stays as it is where an update sends it back masked, also in a field without a default.
         let body = json!({"value": answered["value"], "issues": 3});
         let changes = of_body(&body, Namesake::read_changes);

@@ -81,6 +81,12 @@ pub(crate) fn was_done<T, M>(written: Result<T, Cancelled<M>>) -> Result<bool, T
     }
 }
 
+impl<M> From<TableError> for Cancelled<M> {
+    fn from(error: TableError) -> Self {
+        Self::Failed(error)
+    }
+}
+
 impl<M> From<Cancelled<M>> for TableError {
     fn from(cancelled: Cancelled<M>) -> Self {
         match cancelled {

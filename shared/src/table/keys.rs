@@ -23,6 +23,7 @@
 //! ORG#<org>#CAMPAIGN_RUN#<run>               OUTCOMES_DELETED#<part>  deleted places of a partition of contacts
 //! ORG#<org>#CAMPAIGN_RUN#<run>               OUTCOMES_STAGED#<place>  marker of contacts that a request adds
 //! ORG#<org>#DATASOURCE_LINK#<datasource>     <assistant>              pointer to the link of a data source with an assistant
+//! ORG#<org>#DEFAULT_PLAN#<agency>            DEFAULT_PLAN             pointer from an agency to its default plan
 //! ORG#<org>#ENDPOINT_HEALTH#<endpoint>       ENDPOINT_HEALTH          circuit breaker of a webhook or connector
 //! ORG#<org>#ENTITY_LINKS#<kind>#<entity>     <tag>                    pointer to the link of a record with a tag
 //! ORG#<org>#IDEMPOTENCY#<hash>               IDEMPOTENCY              claim of an idempotency key, with the answer; expires

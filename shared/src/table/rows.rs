@@ -66,6 +66,19 @@ impl Table {
         new: NewRow<R::Of>,
         make: impl Fn(R::Id) -> R + Sync,
     ) -> Result<R, TableError> {
+        Ok(self.insert_with(new, make, |_, _| Ok(())).await?)
+    }
+
+    /// The same, together with the actions that `with` adds to the transaction before the new row.
+    ///
+    /// # Errors
+    /// [`Cancelled::Condition`] where a condition of these actions fails, and the errors of [`Table::insert`].
+    pub(crate) async fn insert_with<R: Listed>(
+        &self,
+        new: NewRow<R::Of>,
+        make: impl Fn(R::Id) -> R + Sync,
+        with: impl Fn(&mut Transaction<'_, Unmet>, &R) -> Result<(), TableError> + Sync,
+    ) -> Result<R, Cancelled<Unmet>> {
         let NewRow { of, id, origin, now } = new;
         // The references do not depend on the ordinal.
         let mut sample = make(R::id_at(of, id, 0));
@@ -76,7 +89,7 @@ impl Table {
             let reserved = reserved?;
             if let Err(error) = there {
                 self.give_back([reserved]).await;
-                return Err(error);
+                return Err(error.into());
             }
             reserved
         } else {
@@ -89,12 +102,13 @@ impl Table {
         seal(key.as_ref(), &mut row)?;
         let mut transaction = Transaction::of_request(self);
         transaction.once(origin, row.uuid(), now);
+        with(&mut transaction, &row)?;
         transaction.insert(at, &row)?;
         match transaction.commit_reserved([reserved]).await {
             Err(Cancelled::Condition(Unmet::Repeated, Some(marker))) => {
                 Ok(make(R::id_at(of, id, ordinal(target_id(&marker)?))))
             }
-            Err(cancelled) => Err(cancelled.into()),
+            Err(cancelled) => Err(cancelled),
             Ok(()) => Ok(row),
         }
     }
@@ -347,14 +361,21 @@ impl<M> Transaction<'_, M> {
         }
         self.write(Write::put(self.table().item(id, &is)?).when(was.version().unchanged(uuid)));
         let (before, after) = (was.pointers(tenant), is.pointers(tenant));
-        self.write_all(before.iter().filter(|key| !after.contains(key)).cloned().map(Write::delete));
+        for key in before.iter().filter(|key| !after.contains(key)) {
+            if !self.puts(key) {
+                self.write(Write::delete(key.clone()));
+            }
+        }
         after.iter().filter(|key| !before.contains(key)).for_each(|key| self.put_pointer(key, uuid));
         self.update_unique_values(id, Some(was), Some(&is));
         Ok(is)
     }
 
-    /// Puts a pointer to the row `id`.
+    /// Puts a pointer to the row `id`, unless the transaction puts it already.
     pub(crate) fn put_pointer(&mut self, pointer: &Key, id: Uuid) {
+        if self.puts(pointer) {
+            return;
+        }
         let mut item = pointer.attributes();
         item.insert("id".to_owned(), text(id));
         self.write(Write::put(item));

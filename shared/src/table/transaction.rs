@@ -13,7 +13,7 @@ use uuid::Uuid;
 use crate::table::error::Cancelled;
 use crate::table::error::{TableError, broken};
 use crate::table::expression::{Condition, Expressions, UpdateExpression};
-use crate::table::item::{Item, number, text};
+use crate::table::item::{Item, key_of, number, text};
 use crate::table::keys::{Key, TTL, made_by};
 use crate::table::meter::Unit;
 use crate::table::part::Table;
@@ -163,6 +163,14 @@ impl<'a, M> Transaction<'a, M> {
     pub fn write(&mut self, write: Write) -> Added<'_, M> {
         self.writes.push(write);
         Added { place: self.writes.len() - 1, meanings: &mut self.meanings }
+    }
+
+    /// Whether it puts the item of `key`. DynamoDB refuses a second action on the same item, so a pointer that moves from
+    /// one row to another in one transaction is put once.
+    pub(super) fn puts(&self, key: &Key) -> bool {
+        let is_put =
+            |write: &Write| matches!(&write.action, WriteAction::Put(item) if key_of(item).as_ref() == Some(key));
+        self.writes.iter().any(is_put)
     }
 
     /// Adds actions.

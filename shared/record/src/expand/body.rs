@@ -14,8 +14,8 @@ pub fn made_of_body(declaration: &Declaration) -> Option<TokenStream> {
         return None;
     }
     let name = &declaration.name;
-    let fields: Vec<_> = declaration.fields.iter().map(|field| &field.name).collect();
-    let values = declaration.fields.iter().map(|field| {
+    let fields: Vec<_> = declaration.kept().map(|field| &field.name).collect();
+    let values = declaration.kept().map(|field| {
         let (name, ty, value) = (&field.name, &field.ty, read(field));
         code_of! { field => let #name: Option<#ty> = #value; }
     });
@@ -49,7 +49,7 @@ fn read(field: &Field) -> TokenStream {
             code_of! { field => Some(crate::values::time::Timestamp::from_unix_millis(0)) }
         }
         // Such a field is a mistake, which is reported already.
-        (RoleWord::Later | RoleWord::Own | RoleWord::Hidden, None) => code! { None },
+        (RoleWord::Later | RoleWord::Own | RoleWord::Hidden | RoleWord::Derived, None) => code! { None },
     }
 }
 

@@ -10,7 +10,7 @@ use crate::words::{Mark, RoleWord};
 pub fn structure(declaration: &Declaration) -> TokenStream {
     let Declaration { name, id, .. } = declaration;
     let docs = &declaration.docs.lines;
-    let fields = declaration.fields.iter().map(|Field { docs, name, ty, .. }| {
+    let fields = declaration.kept().map(|Field { docs, name, ty, .. }| {
         let docs = &docs.lines;
         code! { #(#docs)* pub #name: #ty }
     });
@@ -32,10 +32,16 @@ pub fn json(declaration: &Declaration) -> TokenStream {
     let name = &declaration.name;
     let members = answered(declaration).map(|field| {
         let (name, json) = (&field.name, field.json());
-        if field.is_masked() {
-            code_of! { field => members.serialize_entry(#json, &self.#name.masked())?; }
-        } else {
-            code_of! { field => members.serialize_entry(#json, &self.#name)?; }
+        match (&field.default, field.role) {
+            (Some(function), RoleWord::Derived) => {
+                let ty = &field.ty;
+                code_of! { field =>
+                    let derived: #ty = #function(self);
+                    members.serialize_entry(#json, &derived)?;
+                }
+            }
+            _ if field.is_masked() => code_of! { field => members.serialize_entry(#json, &self.#name.masked())?; },
+            _ => code_of! { field => members.serialize_entry(#json, &self.#name)?; },
         }
     });
     code! {
@@ -72,11 +78,11 @@ pub fn schema(declaration: &Declaration) -> TokenStream {
 /// `impl Deserialize`: the stored item.
 pub fn stored(declaration: &Declaration) -> TokenStream {
     let Declaration { name, id, .. } = declaration;
-    let attributes = declaration.fields.iter().map(|field| {
+    let attributes = declaration.kept().map(|field| {
         let Field { name, ty, .. } = field;
         code_of! { field => #[serde(default)] #name: crate::table::declaration::Attribute<#ty> }
     });
-    let values = declaration.fields.iter().map(|field| {
+    let values = declaration.kept().map(|field| {
         let (name, json) = (&field.name, field.json());
         if let Some(default) = &field.default {
             code_of! { field => #name: stored.#name.0.unwrap_or_else(|| #default) }
@@ -128,7 +134,9 @@ fn members(declaration: &Declaration) -> TokenStream {
             RoleWord::Later => code! { Later },
             RoleWord::Org => code! { Org },
             RoleWord::Parent => code! { Parent },
-            RoleWord::Own | RoleWord::Hidden | RoleWord::Created | RoleWord::Updated => code! { Own },
+            RoleWord::Own | RoleWord::Hidden | RoleWord::Derived | RoleWord::Created | RoleWord::Updated => {
+                code! { Own }
+            }
         };
         let member = member(field);
         code! { (crate::table::declaration::FieldRole::#role, #member) }
@@ -143,7 +151,8 @@ fn members(declaration: &Declaration) -> TokenStream {
 /// The member of `field`.
 fn member(field: &Field) -> TokenStream {
     let (ty, json, doc) = (&field.ty, field.json(), &field.docs.text);
-    let member = if let Some(default) = &field.default {
+    let default = field.default.as_ref().filter(|_| field.role != RoleWord::Derived);
+    let member = if let Some(default) = default {
         code_of! { field => crate::input::member_or::<#ty>(#json, #doc, &(#default)) }
     } else {
         code_of! { field => crate::input::member::<#ty>(#json, true, #doc) }
@@ -155,16 +164,20 @@ fn member(field: &Field) -> TokenStream {
     }
 }
 
-/// The attributes that are stored, and never answered. The item has the secrets themselves, in place of their masks.
+/// The attributes that are stored, and never answered. The item has the secrets themselves, in place of their masks, and
+/// nothing that follows from other fields.
 fn hidden(declaration: &Declaration) -> TokenStream {
     let is_hidden = |field: &&Field| field.role == RoleWord::Hidden || field.is_masked();
     let hidden = declaration.fields.iter().filter(is_hidden).map(|field| {
         let (name, json) = (&field.name, field.json());
         code_of! { field => crate::table::item::hide(item, #json, &self.#name)?; }
     });
+    let derived = declaration.fields.iter().filter(|field| field.role == RoleWord::Derived);
+    let derived = derived.map(Field::json);
     code! {
         fn hide(&self, item: &mut crate::table::item::Item) -> ::core::result::Result<(), crate::table::TableError> {
             #(#hidden)*
+            #(item.remove(#derived);)*
             self.version.hide(item);
             Ok(())
         }
