@@ -66,6 +66,7 @@ mod transactions;
 mod turns;
 mod unique;
 mod updates;
+mod usage;
 mod verify;
 
 /// What the tests share. None of these modules has a test.
@@ -73,6 +74,7 @@ mod support {
     pub mod agents;
     pub mod certificate;
     pub mod chart;
+    pub mod customers;
     pub mod demo_set;
     pub mod documented;
     pub mod fixture;

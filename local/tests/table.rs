@@ -16,6 +16,7 @@ use shared::values::id::SPREAD;
 
 use crate::exercises::EXERCISES;
 use crate::support::chart::{List, code, comment, lists, page};
+use crate::support::customers::Customer;
 use crate::support::fixture::{
     ACME, as_stored, call, data, few_streaming, get, go_on_at, handle, make, post, root, valid_call,
 };
@@ -100,6 +101,8 @@ async fn operations(seen: &mut Seen) {
     stack.payment_provider.fail(&[500]);
     stack.tick("remove-payment-webhooks").await.unwrap();
     limited_key(&stack).await;
+    let key = Customer::of(&stack, &json!({})).await.key;
+    data(&stack.answer(&post(routes::CREATE_ASSISTANT.path, &key, "{}")).await);
     cascade(&stack).await;
     long_list(&stack).await;
     get(&stack, routes::LIST_AUDIT.path).await;

@@ -140,6 +140,8 @@ routes! {
     REVOKE_KEY                          "key"               "revoke-key"                        DELETE "/api/v1/api_key/{api_key_id}"                                Admin  200     256;
     ROTATE_KEY                          "key"               "rotate-key"                        POST   "/api/v1/api_key/{api_key_id}/rotate"                         Admin  200     256;
     LIST_AUDIT                          "audit"             "list-audit"                        GET    "/api/v1/audit"                                              Admin  200     256;
+    READ_USAGE                          "usage"             "read-usage"                        GET    "/api/v1/usage"                                              Read   200     256;
+    REPORT_USAGE                        "usage"             "report-usage"                      POST   "/api/v1/usage"                                              Write  201     256;
 }
 
 #[rustfmt::skip]

@@ -42,7 +42,7 @@ async fn every_page_of_a_long_transcript_has_its_messages_in_order() {
         };
         let (conversation, now) = (ConversationId(conversation.parse().unwrap()), Timestamp::from_unix_millis(NOW));
         let said =
-            shared::records::conversation::add_message(&table, conversation, MessageId(Uuid::nil()), &new, None, now)
+            shared::records::conversation::add_message(&table, conversation, MessageId(Uuid::nil()), &new, (None, None), now)
                 .await
                 .unwrap();
         assert!(matches!(said, Changed::Done(_)));

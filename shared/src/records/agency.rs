@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::input::Count;
 use crate::table::keys::Key;
+use crate::table::metering::Overage;
 use crate::values::id::{AgencyId, BillingPlanId, OrgId, UserId};
 use crate::values::json::{GuardedObject, JsonObject};
 use crate::values::mask::is_masked;
@@ -108,6 +109,8 @@ crate::record! {
         input words_count: Count,
         /// Quota: how many seconds of voice a customer of this plan may use.
         input voice_seconds: Count,
+        /// What happens where a customer of this plan would use more: `allow` and `notify` allow it, `block` refuses it with 402. With `notify`, `read-usage` says since when.
+        input overage: Overage = Overage::Allow,
         /// True if customers of this plan get premium support.
         input premium_support: bool,
         /// True if new customers get this plan.

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::input::schema::Schema;
 use crate::input::{Issues, Location, Parse, Raw, words};
 use crate::records::webhook::Webhook;
-use crate::values::id::{AssistantId, ConversationFlowId, OrgId, WebhookId};
+use crate::values::id::{AssistantId, ConversationFlowId, OrgId, UserId, WebhookId};
 use crate::values::json::JsonObject;
 use crate::values::text::{Description, Name};
 
@@ -110,5 +110,7 @@ crate::record! {
         input(filter) assistant_type: AssistantType = AssistantType::Simple,
         /// Language model that answers.
         input llm_model: LlmModel = LlmModel::Gpt4Preview0125,
+        /// The user for whom it counts: that of the key that made it, if this user had a plan then.
+        hidden metered_user_id: Option<UserId> = None,
     }
 }

@@ -11,6 +11,7 @@ use crate::table::error::{Cancelled, NotChanged, TableError, was_done};
 use crate::table::expression::{Condition, UpdateExpression};
 use crate::table::item::{from_item, has_id, number, target_id, text};
 use crate::table::keys::{Key, list_block, list_section};
+use crate::table::metering::Metering;
 use crate::table::ordinals::{BLOCK, SECTION};
 use crate::table::part::Table;
 use crate::table::retry::LostAnswer;
@@ -66,6 +67,19 @@ impl Table {
         new: NewRow<R::Of>,
         make: impl Fn(R::Id) -> R + Sync,
     ) -> Result<R, TableError> {
+        self.insert_metered(new, None, make).await
+    }
+
+    /// The same, and counts it for a user.
+    ///
+    /// # Errors
+    /// The errors of [`Table::insert`], and [`TableError::Exceeded`] where the plan of the user leaves no room.
+    pub async fn insert_metered<R: Listed>(
+        &self,
+        new: NewRow<R::Of>,
+        metering: Option<Metering>,
+        make: impl Fn(R::Id) -> R + Sync,
+    ) -> Result<R, TableError> {
         let NewRow { of, id, origin, now } = new;
         // The references do not depend on the ordinal.
         let mut sample = make(R::id_at(of, id, 0));
@@ -90,6 +104,7 @@ impl Table {
         let mut transaction = Transaction::of_request(self);
         transaction.once(origin, row.uuid(), now);
         transaction.insert(at, &row)?;
+        metering.into_iter().for_each(|metering| transaction.meter(metering));
         match transaction.commit_reserved([reserved]).await {
             Err(Cancelled::Condition(Unmet::Repeated, Some(marker))) => {
                 Ok(make(R::id_at(of, id, ordinal(target_id(&marker)?))))
@@ -281,6 +296,19 @@ impl Table {
         id: R::Id,
         check: impl Fn(&R) -> Result<(), E> + Sync,
     ) -> Result<R, NotChanged<E>> {
+        self.remove_with(id, check, |_| None).await
+    }
+
+    /// The same, together with the write that follows from the row.
+    ///
+    /// # Errors
+    /// The same as for [`Table::remove_if`].
+    pub async fn remove_with<R: Listed, E>(
+        &self,
+        id: R::Id,
+        check: impl Fn(&R) -> Result<(), E> + Sync,
+        with: impl Fn(&R) -> Option<Write> + Sync,
+    ) -> Result<R, NotChanged<E>> {
         let mut row: R = self.get(id).await?;
         let (mut round, lost) = (self.store.backoff(), LostAnswer::default());
         loop {
@@ -292,6 +320,7 @@ impl Table {
             transaction.update_unique_values(id, Some(&row), None);
             transaction.count(Some(&row), None, false);
             transaction.hole_of::<R>(id);
+            transaction.write_all(with(&row));
             match transaction.commit_noting(&lost).await {
                 Ok(()) => return Ok(row),
                 Err(Cancelled::Condition((), existing)) => {
