@@ -46,6 +46,16 @@ fn text_path() -> String {
     routes::ADD_DATASOURCE_TEXT_BLOB.path.replace("{datasource_id}", &id('a', kind::DATASOURCE, 1))
 }
 
+/// Changes the default plan of Acme.
+async fn change_default_plan(stack: &Stack, changes: Value) {
+    let path = format!("/api/v1/agency/billing/{}/billing_plan/{}", id('a', kind::AGENCY, 1), id('a', 17, 0));
+    data(&stack.answer(&Call { body: changes.to_string().into(), ..call("PUT", &path, ACME) }).await);
+}
+
+async fn no_default_plan(stack: &Stack) {
+    change_default_plan(stack, json!({"default_plan": false})).await;
+}
+
 fn statuses(answers: &[Answer]) -> BTreeSet<u16> {
     answers.iter().map(|answer| answer.status).collect()
 }
@@ -54,7 +64,8 @@ fn statuses(answers: &[Answer]) -> BTreeSet<u16> {
 async fn sixty_four_at_once_make_exactly_the_assistants_of_a_plan() {
     let stack = stack().await;
     let customer = Customer::of(&stack, &json!({"bots_count": 10})).await;
-    let answers = join_all((0..64).map(|_| customer.ask(&stack, "POST", ASSISTANTS, &json!({})))).await;
+    let empty = json!({});
+    let answers = join_all((0..64).map(|_| customer.ask(&stack, "POST", ASSISTANTS, &empty))).await;
     let made = answers.iter().filter(|answer| answer.status == 201).count();
     assert_eq!((made, statuses(&answers)), (10, [201, 402].into()));
     assert_eq!(customer.used(&stack, "bots").await, 10);
@@ -79,11 +90,8 @@ async fn a_full_plan_has_room_again_after_an_assistant_is_deleted() {
     data(&customer.ask(&stack, "POST", ASSISTANTS, &json!({})).await);
     assert_eq!(customer.used(&stack, "bots").await, 1);
     // A larger plan makes room as well.
-    let larger = stack.answer(&Call {
-        body: json!({"bots_count": 2}).to_string().into(),
-        ..call("PUT", &customer.plan, ACME)
-    });
-    data(&larger.await);
+    let larger = json!({"bots_count": 2}).to_string().into_bytes();
+    data(&stack.answer(&Call { body: larger, ..call("PUT", &customer.plan, ACME) }).await);
     data(&customer.ask(&stack, "POST", ASSISTANTS, &json!({})).await);
 }
 
@@ -270,11 +278,25 @@ async fn a_plan_allows_more_than_its_limits_by_default() {
 }
 
 #[tokio::test]
+async fn a_user_without_a_plan_in_force_has_the_default_plan() {
+    let stack = stack().await;
+    change_default_plan(&stack, json!({"overage": "block", "bots_count": 1})).await;
+    let (user, key) = Customer::without_plan(&stack).await;
+    data(&stack.answer(&post(ASSISTANTS, &key, "{}")).await);
+    assert_eq!(stack.answer(&post(ASSISTANTS, &key, "{}")).await.status, 402);
+    let usage = get(&stack, &format!("{USAGE}?user_id={user}")).await;
+    assert_eq!((&usage["billing_plan_id"], &usage["overage"]), (&json!(id('a', 17, 0)), &json!("block")));
+    no_default_plan(&stack).await;
+    data(&stack.answer(&post(ASSISTANTS, &key, "{}")).await);
+}
+
+#[tokio::test]
 async fn without_a_plan_nothing_is_counted_and_no_unit_is_added() {
     let stack = stack().await;
     let messages = conversation(&stack).await;
     let text = json!({"content": "two words"});
     let calls = [(ASSISTANTS, json!({})), (&messages, said_by("bot")), (&text_path(), text)];
+    no_default_plan(&stack).await;
     let (user, planless) = Customer::without_plan(&stack).await;
     for (path, body) in calls {
         let ask = async |key: &str| {

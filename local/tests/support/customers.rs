@@ -34,7 +34,7 @@ impl Customer {
         Self { user, key, plan: format!("{plans}/{plan}") }
     }
 
-    /// A new user without a plan, and a key of this user.
+    /// A new user of whom no plan is in force, and a key of this user.
     pub async fn without_plan(stack: &Stack) -> (Uuid, String) {
         let email = format!("{}@acme.example", Uuid::now_v7());
         let user = json!({"first_name": "A", "last_name": "Customer", "email": email});

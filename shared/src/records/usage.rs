@@ -61,7 +61,7 @@ crate::object! {
     pub struct Usage {
         /// The user.
         pub user_id: UserId,
-        /// The billing plan that is in force; null for none. Without a plan there are no limits, and only reports count.
+        /// The billing plan whose limits hold: the one that is in force, or else the default plan of an agency; null for none. Without a plan there are no limits, and only reports count.
         pub billing_plan_id: Option<BillingPlanId>,
         /// What happens where the user would use more than the plan allows.
         pub overage: Overage,
@@ -178,7 +178,7 @@ pub async fn report(cx: &Context<'_>, new: &NewUsageReport) -> Result<UsageRepor
         return Ok(from_item(known)?);
     }
     let user = user.ok_or_else(|| Error::unknown_in_body("user_id"))?;
-    let of = metered_user(table, &user, now).await?;
+    let (of, _) = metered_user(table, &user, now).await?;
     let report = new.report(&of, now);
     let mut transaction = Transaction::of_request(table);
     transaction.write(report.claim(table, external)?).or(Unmet::Repeated);
@@ -199,11 +199,11 @@ pub async fn read(cx: &Context<'_>, asked: Option<UserId>) -> Result<Usage> {
     let missing = || Error::NotFound(Location::query().name("user_id"));
     let user = asked.or(cx.user()).ok_or_else(missing)?;
     let user = cx.table.find::<User>(user).await?.ok_or_else(missing)?;
-    let of = metered_user(&cx.table, &user, cx.now()).await?;
+    let (of, billing_plan_id) = metered_user(&cx.table, &user, cx.now()).await?;
     let meters = cx.table.meter_uses(&of).await?;
     Ok(Usage {
         user_id: of.user,
-        billing_plan_id: user.active_billing_plan_id.filter(|_| of.plan.is_some()),
+        billing_plan_id,
         overage: of.plan.map_or(Overage::Allow, |plan| plan.overage),
         period_start: of.period.starts_at,
         resets_at: of.period.resets_at,
@@ -249,27 +249,29 @@ async fn metered(cx: &Context<'_>) -> Result<Option<Metered>> {
     let (table, now) = (&cx.table, cx.now());
     let Some(user) = cx.user().filter(|user| !table.is_planless(*user, now)) else { return Ok(None) };
     let of = match table.find::<User>(user).await? {
-        Some(user) if user.active_billing_plan_id.is_some() => Some(metered_user(table, &user, now).await?),
-        _ => None,
+        Some(user) => Some(metered_user(table, &user, now).await?.0).filter(|of| of.plan.is_some()),
+        None => None,
     };
-    let of = of.filter(|of| of.plan.is_some());
     if of.is_none() {
         table.note_planless(user, now);
     }
     Ok(of)
 }
 
-/// `user`, with its plan and its billing period.
-async fn metered_user(table: &Table, user: &User, now: Timestamp) -> Result<Metered, TableError> {
-    let plan = match user.active_billing_plan_id {
-        Some(plan) => plan_of(table, plan).await?,
-        None => None,
-    };
-    Ok(Metered { user: user.id, period: period_of(user, now), plan: plan.map(|plan| plan.limits()) })
+/// `user`, with its billing period and its plan, and the id of the plan.
+async fn metered_user(
+    table: &Table,
+    user: &User,
+    now: Timestamp,
+) -> Result<(Metered, Option<BillingPlanId>), TableError> {
+    let plan = plan_of(table, user).await?;
+    let (id, limits) = (plan.as_ref().map(|plan| plan.id), plan.map(|plan| plan.limits()));
+    Ok((Metered { user: user.id, period: period_of(user, now), plan: limits }, id))
 }
 
-/// The plan with this id. A user does not name the agency of its plan, and an organisation has few agencies.
-async fn plan_of(table: &Table, plan: BillingPlanId) -> Result<Option<BillingPlan>, TableError> {
+/// The plan of `user`: the one that is in force, or else the default plan of the oldest agency that has one. A user names
+/// no agency, and an organisation has few.
+async fn plan_of(table: &Table, user: &User) -> Result<Option<BillingPlan>, TableError> {
     /// What is read of an agency.
     #[derive(Deserialize)]
     struct AgencyRow {
@@ -277,8 +279,16 @@ async fn plan_of(table: &Table, plan: BillingPlanId) -> Result<Option<BillingPla
     }
     let rows = list_row(&table.tenant, &Agency::list(()), 0);
     let agencies = table.store.query_records::<AgencyRow>(&rows.pk, (&rows.sk, None), None).await?.records;
-    let plans = agencies.iter().map(|agency| table.find::<BillingPlan>((agency.id, plan)));
-    Ok(try_join_all(plans).await?.into_iter().flatten().next())
+    if let Some(plan) = user.active_billing_plan_id {
+        let plans = agencies.iter().map(|agency| table.find::<BillingPlan>((agency.id, plan)));
+        return Ok(try_join_all(plans).await?.into_iter().flatten().next());
+    }
+    let plans = agencies.iter().map(async |agency| {
+        let rows = list_row(&table.tenant, &BillingPlan::list(agency.id), 0);
+        table.store.query_records::<BillingPlan>(&rows.pk, (&rows.sk, None), None).await
+    });
+    let plans = try_join_all(plans).await?.into_iter().flat_map(|found| found.records);
+    Ok(plans.into_iter().find(|plan| plan.default_plan))
 }
 
 impl BillingPlan {
