@@ -1,7 +1,7 @@
 //! Every function, as its binary runs it. `cargo generate` writes this file.
 
 // The packages, and not the prelude's modules of the same names.
-use ::{audit, campaign, contact, conversation, delivery, operator};
+use ::{audit, campaign, contact, conversation, delivery, operator, usage};
 use shared::mcp::Server;
 use shared::prelude::*;
 use shared::request::pipeline::{Description, Handler};
