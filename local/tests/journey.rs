@@ -474,8 +474,8 @@ async fn an_organisation_with_only_a_key_completes_the_journey() {
         let (pk, sk) = (item["pk"].as_s().unwrap(), item["sk"].as_s().unwrap());
         // Keys, heads of lists with their holes, counters that say 0, and items that expire may stay.
         let list = pk.contains("#LIST#") && (sk == "HEAD" || sk.starts_with("SECTION#") || pk.ends_with("#HOLES"));
-        let counter =
-            (pk.ends_with("#USE") || pk.contains("#METERS#")) && item.values().filter_map(|value| value.as_n().ok()).all(|count| count == "0");
+        let counter = (pk.ends_with("#USE") || pk.contains("#METERS#"))
+            && item.values().filter_map(|value| value.as_n().ok()).all(|count| count == "0");
         let kept = list || counter || pk.ends_with("#API_KEYS") || item.contains_key("ttl");
         pk.starts_with(&of_it) && !kept
     });

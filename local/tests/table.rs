@@ -84,6 +84,8 @@ async fn operations(seen: &mut Seen) {
     faults.note_calls();
     stack.gateway.service.store.warm_up().await.unwrap();
     retire_payment_webhook(&stack).await;
+    let key = Customer::of(&stack, &json!({})).await.key;
+    data(&stack.answer(&post(routes::CREATE_ASSISTANT.path, &key, "{}")).await);
     let (removals, others): (Vec<_>, Vec<_>) = EXERCISES.iter().partition(|exercise| exercise.route.method == "DELETE");
     for exercise in others.into_iter().chain(removals) {
         let call = keyed(valid_call(exercise.route, 'a', ACME), exercise.route.name);
@@ -101,8 +103,6 @@ async fn operations(seen: &mut Seen) {
     stack.payment_provider.fail(&[500]);
     stack.tick("remove-payment-webhooks").await.unwrap();
     limited_key(&stack).await;
-    let key = Customer::of(&stack, &json!({})).await.key;
-    data(&stack.answer(&post(routes::CREATE_ASSISTANT.path, &key, "{}")).await);
     cascade(&stack).await;
     long_list(&stack).await;
     get(&stack, routes::LIST_AUDIT.path).await;

@@ -46,12 +46,7 @@ impl<R: Listed> Create<R> {
     ///
     /// # Errors
     /// The same, and [`Error::QuotaExceeded`](crate::request::error::Error::QuotaExceeded).
-    pub async fn insert_metered(
-        cx: &Context<'_>,
-        at: NewRow<R::Of>,
-        new: R,
-        metering: Option<Metering>,
-    ) -> Result<R> {
+    pub async fn insert_metered(cx: &Context<'_>, at: NewRow<R::Of>, new: R, metering: Option<Metering>) -> Result<R> {
         let (org, now) = (cx.tenant.org(), cx.now());
         cx.require_public(&new.addresses()).await?;
         let make = |id| new.clone().begun(R::proof(id).unwrap_or_default(), org, at.of.id(), now);

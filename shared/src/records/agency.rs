@@ -113,7 +113,7 @@ crate::record! {
         input overage: Overage = Overage::Allow,
         /// True if customers of this plan get premium support.
         input premium_support: bool,
-        /// True if customers without another plan have this plan. If several agencies have such a plan, that of the oldest one counts.
+        /// True if customers without another plan have this plan. If several agencies have such a plan, that of the newest one counts.
         input default_plan: bool = false,
         /// True if the brand of the service is hidden from customers of this plan.
         input remove_branding: bool = false,

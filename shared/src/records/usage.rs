@@ -269,8 +269,8 @@ async fn metered_user(
     Ok((Metered { user: user.id, period: period_of(user, now), plan: limits }, id))
 }
 
-/// The plan of `user`: the one that is in force, or else the default plan of the oldest agency that has one. A user names
-/// no agency, and an organisation has few.
+/// The plan of `user`: the one that is in force, or else the default plan of the newest agency that has one. A user
+/// names no agency, and an organisation has few.
 async fn plan_of(table: &Table, user: &User) -> Result<Option<BillingPlan>, TableError> {
     /// What is read of an agency.
     #[derive(Deserialize)]
@@ -287,8 +287,8 @@ async fn plan_of(table: &Table, user: &User) -> Result<Option<BillingPlan>, Tabl
         let rows = list_row(&table.tenant, &BillingPlan::list(agency.id), 0);
         table.store.query_records::<BillingPlan>(&rows.pk, (&rows.sk, None), None).await
     });
-    let plans = try_join_all(plans).await?.into_iter().flat_map(|found| found.records);
-    Ok(plans.into_iter().find(|plan| plan.default_plan))
+    let mut plans = try_join_all(plans).await?.into_iter().flat_map(|found| found.records);
+    Ok(plans.rfind(|plan| plan.default_plan))
 }
 
 impl BillingPlan {

@@ -209,9 +209,9 @@ crate::object! {
         pub meter: PlanMeter,
         /// The limit of the plan; null without a plan.
         pub limit: Option<u64>,
-        /// What is used: `bots` are the assistants that exist, the other meters count what was used up in the billing period.
+        /// What is used: assistants that exist, or what was used up of another meter in the billing period.
         pub used: u64,
-        /// When the limit was first exceeded, while it is; null otherwise, and always where the plan's `overage` is `allow`.
+        /// Since when the limit is exceeded; null if it is not, or if `overage` is `allow`.
         pub exceeded_at: Option<Timestamp>,
     }
 }
@@ -232,8 +232,7 @@ impl Table {
         }
         let used = count_in(self.store.get(&key).await?.as_ref(), meter.as_str());
         let exceeded = || number(now.unix_millis());
-        let update =
-            if used < limit { update } else { update.set_if_absent(meter.exceeded_at(), exceeded()) };
+        let update = if used < limit { update } else { update.set_if_absent(meter.exceeded_at(), exceeded()) };
         Ok(Metering { key, update, room: None })
     }
 
@@ -319,8 +318,7 @@ impl Table {
     async fn metered_in_period(&self, of: &Metered) -> Result<(Option<Item>, Vec<Item>), TableError> {
         let first = of.part(&self.tenant, 0);
         let items = self.store.query(&first.pk, &first.sk, None).await?;
-        let (here, elsewhere): (Vec<_>, _) =
-            items.into_iter().partition(|item| key_of(item).as_ref() == Some(&first));
+        let (here, elsewhere): (Vec<_>, _) = items.into_iter().partition(|item| key_of(item).as_ref() == Some(&first));
         Ok((here.into_iter().next(), elsewhere))
     }
 
