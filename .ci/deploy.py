@@ -157,7 +157,7 @@ def files(service: Deployment) -> None:
 
 def journey(service: Deployment, scratch: str, receives: str) -> None:
     """A new organisation goes through docs/JOURNEY.md: its event arrives. Only its keys and expiring items are left."""
-    _, made = service.invoke("IssueApiKeyFunction", {"name": "Journey"})
+    _, made = service.invoke("IssueApiKeyFunction", {"name": "Journey", "role": "admin"})
     authority = f"{scratch}/authority.pem"
     with receiver(f"{receives}:443", authority) as (address, _):
         # No public authority has signed the certificate of this machine.
@@ -174,7 +174,7 @@ def journey(service: Deployment, scratch: str, receives: str) -> None:
     partition, table = f"ORG#{made['org_id']}", client("dynamodb", service.emulator)
     # Heads and holes keep the next number of a list, and counters of quotas stay, with 0. The health of an endpoint is
     # removed at its next turn.
-    kept = re.compile(r"#LIST#[^#]+(#HOLES)?|#ENDPOINT_HEALTH#.*")
+    kept = re.compile(r"#LIST#[^#]+(#HOLES)?|#ENDPOINT_HEALTH#.*|#METERS#.*")
 
     def left() -> list[dict]:
         pages = table.get_paginator("scan").paginate(TableName=service.table)

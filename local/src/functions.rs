@@ -1,7 +1,7 @@
 //! Every function, as its binary runs it. `cargo generate` writes this file.
 
 // The packages, and not the prelude's modules of the same names.
-use ::{audit, campaign, contact, conversation, delivery, operator};
+use ::{audit, campaign, contact, conversation, delivery, operator, usage};
 use shared::mcp::Server;
 use shared::prelude::*;
 use shared::request::pipeline::{Description, Handler};
@@ -16,7 +16,7 @@ use shared::runtime::stream::Consumer;
 /// The operations, in the order of the route table.
 #[rustfmt::skip]
 pub const OPERATIONS: &[Described] = &[
-    Described::of::<Create<Assistant>>(&routes::CREATE_ASSISTANT),
+    Described::of::<assistant::CreateAssistant>(&routes::CREATE_ASSISTANT),
     Described::of::<billing_plan::CreateAgencyBillingPlan>(&routes::CREATE_AGENCY_BILLING_PLAN),
     Described::of::<Create<Agency>>(&routes::CREATE_AGENCY),
     Described::of::<campaign::RunCampaign>(&routes::RUN_CAMPAIGN),
@@ -82,7 +82,7 @@ pub const OPERATIONS: &[Described] = &[
     Described::of::<List<Assistant>>(&routes::LIST_ASSISTANTS),
     Described::of::<Read<Assistant>>(&routes::READ_ASSISTANT),
     Described::of::<Update<Assistant>>(&routes::UPDATE_ASSISTANT),
-    Described::of::<Delete<Assistant>>(&routes::DELETE_ASSISTANT),
+    Described::of::<assistant::DeleteAssistant>(&routes::DELETE_ASSISTANT),
     Described::of::<assistant::LinkAssistantDatasource>(&routes::LINK_ASSISTANT_DATASOURCE),
     Described::of::<assistant::ListAssistantDatasources>(&routes::LIST_ASSISTANT_DATASOURCES),
     Described::of::<assistant::LinkAssistantIntent>(&routes::LINK_ASSISTANT_INTENT),
@@ -126,6 +126,8 @@ pub const OPERATIONS: &[Described] = &[
     Described::of::<key::RotateKey>(&routes::ROTATE_KEY),
     Described::of::<audit::ListAudit>(&routes::LIST_AUDIT),
     Described::of::<user::ReadOwnUser>(&routes::READ_OWN_USER),
+    Described::of::<usage::ReadUsage>(&routes::READ_USAGE),
+    Described::of::<usage::ReportUsage>(&routes::REPORT_USAGE),
 ];
 
 /// What the servers of others call.

@@ -37,7 +37,14 @@ const ABOUT_THE_API: &str = "Conversational assistants, and what is around them:
 pub const EVENTS: &str = "local/tests/received";
 
 /// Answers of an operation in addition to the ones of its route and the recorded ones.
-const ALSO: &[(&str, u16)] = &[("setup-payment-webhook", 502), ("check-payment-webhook", 502), ("read-own-user", 404)];
+const ALSO: &[(&str, u16)] = &[
+    ("setup-payment-webhook", 502),
+    ("check-payment-webhook", 502),
+    ("create-assistant", 402),
+    ("add-message", 402),
+    ("add-datasource-text-blob", 402),
+    ("read-own-user", 404),
+];
 
 /// The headers of an event, with their descriptions.
 const EVENT_HEADERS: [(&str, &str); 3] = [
@@ -330,6 +337,7 @@ const UNSIGNED: &str = "The signature is missing, wrong or too old, or nobody co
 /// Every failure: its status, its component, its meaning.
 const FAILURES: &[(u16, &str, &str)] = &[
     (401, "Unauthorized", "The key is missing or not valid."),
+    (402, "QuotaExceeded", "The billing plan of the key's user blocks it, because a limit is reached."),
     (403, "Forbidden", "The key may not do this."),
     (404, "NotFound", "There is no such record in the organisation of the key."),
     (409, "Conflict", "The state of a record forbids it, or a request with the same idempotency key is still running."),

@@ -18,6 +18,8 @@ pub struct Exercise {
     pub route: &'static Route,
     /// The body of a call that succeeds for the organisation `a` or `b`.
     pub body: fn(char) -> String,
+    /// The query of a call that succeeds for the organisation `a` or `b`, if it needs one.
+    pub query: fn(char) -> String,
     /// More requests whose answers are recorded, above all failures. Their events are named `<operation>.<case>`.
     pub recorded: fn() -> Vec<(&'static str, Call)>,
     /// The rows in `docs/COST.md`: the text after the operation's name, and the call. They are measured in this order.
@@ -58,6 +60,7 @@ impl Exercise {
         Self {
             route,
             body: |_| String::new(),
+            query: |_| String::new(),
             recorded: Vec::new,
             costs: Vec::new,
             first_costs_more: false,
@@ -732,6 +735,21 @@ pub const EXERCISES: &[Exercise] = &[
     },
     Exercise::of(&routes::READ_OWN_USER),
     Exercise {
+        query: |organisation| format!("user_id={}", id(organisation, kind::USER, 1)),
+        recorded: || vec![("without-user", call("GET", routes::READ_USAGE.path, ACME))],
+        ..Exercise::of(&routes::READ_USAGE)
+    },
+    Exercise {
+        body: |organisation| usage_of(&id(organisation, kind::USER, 1)).to_string(),
+        recorded: || {
+            let empty = r#"{"external_id":""}"#;
+            vec![("nothing-used", with_body(&routes::REPORT_USAGE, empty))]
+        },
+        names: &[(kind::USER, usage_of)],
+        further: Further::NoEffect,
+        ..Exercise::of(&routes::REPORT_USAGE)
+    },
+    Exercise {
         body: |organisation| checkout(organisation, 1).to_string(),
         demo: |organisation, _| id(organisation, kind::AGENCY, 0),
         recorded: || {
@@ -837,6 +855,11 @@ fn scheduled_body(more: &Value) -> Value {
 
 fn webhook(organisation: char) -> String {
     demo_id(organisation, "webhook_id")
+}
+
+/// The report of what a call of a user has used.
+fn usage_of(user: &str) -> Value {
+    json!({"external_id": "call-1", "queries": 3, "voice_seconds": 95, "user_id": user})
 }
 
 /// The body that links a tag to an entity.

@@ -9,7 +9,7 @@ use reqwest::header::HeaderMap;
 use serde_json::{Value, json};
 use shared::values::time::Clock;
 
-use crate::support::fixture::{everything, portable, send};
+use crate::support::fixture::{everything, json, portable, send};
 use crate::support::generated::generated;
 use crate::support::sending::{Org, Setup};
 
@@ -29,6 +29,9 @@ impl Journey {
         // Signed addresses are good for fifteen minutes of the real time.
         let setup = Setup::with(|settings| local::Settings { clock: Clock::at(Clock::System.now()), ..settings }).await;
         let org = setup.org().await;
+        let admin = json!({"org_id": org.id, "name": "Journey", "role": "admin"}).to_string();
+        let admin = setup.stack.gateway.invoke_by_name("issue-api-key", admin.as_bytes()).await;
+        let org = Org { key: json(&admin)["api_key"].as_str().unwrap().to_owned(), ..org };
         let variables = BTreeMap::from([("RECEIVER", setup.receiver.url.clone())]);
         Self { setup, org, page: String::new(), variables }
     }
@@ -47,12 +50,16 @@ impl Journey {
 
     /// Sends a request and returns its answer, which must be a success.
     async fn ask(&self, method: &str, path: &str, body: &Value) -> Value {
+        self.ask_by(&self.org.key, (method, path), body, success(method, path)).await
+    }
+
+    /// Sends a request with this key and returns its answer, which must have this status.
+    async fn ask_by(&self, key: &str, (method, path): (&str, &str), body: &Value, wanted: u16) -> Value {
         let url = format!("{}{}", self.setup.stack.url, self.filled(path));
-        let headers = json!({"authorization": format!("Bearer {}", self.org.key), "content-type": "application/json"});
+        let headers = json!({"authorization": format!("Bearer {key}"), "content-type": "application/json"});
         let body = if body.is_null() { String::new() } else { self.filled(&body.to_string()) };
         let (status, _, answer) = send(method, &url, &headers, body.as_bytes()).await;
         let text = String::from_utf8(answer).unwrap();
-        let wanted = success(method, path);
         assert_eq!(status, wanted, "{method} {path}: {text}");
         serde_json::from_str(&text).unwrap()
     }
@@ -92,6 +99,21 @@ impl Journey {
         let command = Self::command(method, path, &body);
         let command = if keep.is_empty() { command } else { format!("{command} | tee answer.json") };
         self.write_step(says, command, keep, &answer)
+    }
+
+    /// Sends a request of the user, and writes it down with its answer: a success, or a refusal with the status `refused`.
+    async fn step_of_user(
+        &mut self,
+        says: &str,
+        (method, path): (&str, &str),
+        body: Value,
+        result: Result<&[(&'static str, &str)], u16>,
+    ) {
+        let wanted = result.err().unwrap_or_else(|| success(method, path));
+        let answer = self.ask_by(&self.variables["USER_KEY"], (method, path), &body, wanted).await;
+        let command = Self::command(method, path, &body).replace("$KEY", "$USER_KEY");
+        let end = if result.is_ok() { "| tee answer.json" } else { "|| echo refused" };
+        self.write_step(says, format!("{command} {end}"), result.unwrap_or_default(), &answer);
     }
 
     /// Repeats a request until a member of its answer has a value, and writes it down with the last answer.
@@ -150,6 +172,10 @@ impl Journey {
                     ids += 1;
                 }
             }
+            if word.starts_with("in-") && word.len() == 46 {
+                // An answer also shows the beginning of a key.
+                known.extend([word, &word[..7]].map(|part| (part.to_owned(), "in-…".to_owned())));
+            }
             if word.starts_with("whsec_") {
                 known.insert(word.to_owned(), "whsec_…".to_owned());
             }
@@ -157,7 +183,8 @@ impl Journey {
                 known.insert(word.to_owned(), "2026-02-01T12:00:00.000Z".to_owned());
             }
         }
-        for (from, to) in known {
+        // Longest first: one part may be the beginning of another.
+        for (from, to) in known.into_iter().rev() {
             stable = stable.replace(&from, &to);
         }
         // The signature of an address and the duration of an attempt differ from run to run.
@@ -333,11 +360,12 @@ async fn sell(journey: &mut Journey) {
         "Make an agency, which sells the service to others. No answer shows the key for its payment provider in full.";
     journey.step(says, ("POST", "/api/v1/agency"), agency, &[("AGENCY", ".data.id")]).await;
     let plan = json!({
-        "name": "Pro", "description": "All of it", "bots_count": 5, "queries_count": 1000, "words_count": 50000,
-        "voice_seconds": 3600, "premium_support": true,
+        "name": "Free", "description": "To begin with", "bots_count": 1, "queries_count": 1000, "words_count": 50000,
+        "voice_seconds": 3600, "premium_support": false, "default_plan": true, "overage": "block",
     });
     let path = "/api/v1/agency/billing/$AGENCY/billing_plan";
-    journey.step("Make a billing plan of the agency.", ("POST", path), plan, &[("PLAN", ".data.id")]).await;
+    let says = "Make a billing plan of the agency. Users without another plan have the default plan, and this one blocks what goes beyond its limits.";
+    journey.step(says, ("POST", path), plan, &[("PLAN", ".data.id")]).await;
     let path = "/api/v1/agency/billing/$AGENCY/setup_payment_webhook";
     journey
         .step("Set up the webhook by which the payment provider reports payments.", ("GET", path), Value::Null, &[])
@@ -347,6 +375,26 @@ async fn sell(journey: &mut Journey) {
     journey
         .step("Make a user, who works with the service.", ("POST", "/api/v1/user"), user, &[("USER", ".data.id")])
         .await;
+}
+
+/// A plan whose limit is reached, and the way out of it.
+async fn use_up(journey: &mut Journey) {
+    journey.write("## A plan that is used up");
+    let key = json!({"name": "Joan", "user_id": "$USER"});
+    let says = "Make a key for the user. What is done with it counts for the user.";
+    journey.step(says, ("POST", "/api/v1/api_key"), key, &[("USER_KEY", ".data.api_key")]).await;
+    let (path, bot) = ("/api/v1/assistant", |name: &str| json!({"name": name}));
+    let says = "Make an assistant with this key.";
+    journey.step_of_user(says, ("POST", path), bot("Sales"), Ok(&[("SALES", ".data.id")])).await;
+    let says = "The plan has room for one assistant, so the next one is refused with 402. The message says what is used up, and until when.";
+    journey.step_of_user(says, ("POST", path), bot("Support"), Err(402)).await;
+    let plan = "/api/v1/agency/billing/$AGENCY/billing_plan/$PLAN";
+    let says = "The way out is a larger plan, or a deleted assistant. Either counts at once.";
+    journey.step(says, ("PUT", plan), json!({"bots_count": 2}), &[]).await;
+    let says = "Now there is room.";
+    journey.step_of_user(says, ("POST", path), bot("Support"), Ok(&[("SUPPORT", ".data.id")])).await;
+    let says = "Read what the user has used.";
+    journey.step_of_user(says, ("GET", "/api/v1/usage"), Value::Null, Ok(&[])).await;
 }
 
 /// Deletes every record.
@@ -376,6 +424,8 @@ async fn clean_up(journey: &mut Journey) {
                 ("DELETE", "/api/v1/datasource/$SOURCE"),
                 ("DELETE", "/api/v1/intent/$INTENT"),
                 ("DELETE", "/api/v1/assistant/$ASSISTANT"),
+                ("DELETE", "/api/v1/assistant/$SALES"),
+                ("DELETE", "/api/v1/assistant/$SUPPORT"),
                 ("DELETE", "/api/v1/outbound_webhook/$WEBHOOK"),
                 ("DELETE", "/api/v1/agency/$AGENCY"),
                 ("DELETE", "/api/v1/user/$USER"),
@@ -395,7 +445,7 @@ async fn an_organisation_with_only_a_key_completes_the_journey() {
          | Variable | Value |\n\
          | --- | --- |\n\
          | `API` | the address of the API without `/api/v1`; with `cargo local`, `http://127.0.0.1:3000` |\n\
-         | `KEY` | a key of an organisation that has no records yet. With `cargo local`, take the first key that it prints, although its organisation has records. [OPERATIONS.md](OPERATIONS.md#keys) says how to issue a key in a deployed stack |\n\
+         | `KEY` | a key with the role `admin` of an organisation that has no records yet. With `cargo local`, take the first key that it prints, although its organisation has records. [OPERATIONS.md](OPERATIONS.md#keys) says how to issue a key in a deployed stack |\n\
          | `RECEIVER` | the address of a server that receives events; with `cargo local`, `$API/inbox/events` leads to its [inbox](CONSOLE.md#the-inbox) |\n\
          \n\
          A test sent every request below to `cargo local`, in this order, and the answers are the real ones. Ids, times and secrets differ from\n\
@@ -405,9 +455,10 @@ async fn an_organisation_with_only_a_key_completes_the_journey() {
     converse(&mut journey).await;
     campaign(&mut journey).await;
     sell(&mut journey).await;
+    use_up(&mut journey).await;
     clean_up(&mut journey).await;
     journey.write(
-        "Within seconds only three things of the organisation are left: its keys, the next number of each list, and the counters of its quotas, which say 0.",
+        "Within seconds only three things of the organisation are left: its keys, the next number of each list, and the counters of its quotas and of the user's assistants, which say 0.",
     );
     let page = journey.page().trim_end().to_owned() + "\n";
 
@@ -423,8 +474,8 @@ async fn an_organisation_with_only_a_key_completes_the_journey() {
         let (pk, sk) = (item["pk"].as_s().unwrap(), item["sk"].as_s().unwrap());
         // Keys, heads of lists with their holes, counters that say 0, and items that expire may stay.
         let list = pk.contains("#LIST#") && (sk == "HEAD" || sk.starts_with("SECTION#") || pk.ends_with("#HOLES"));
-        let counter =
-            pk.ends_with("#USE") && item.values().filter_map(|value| value.as_n().ok()).all(|count| count == "0");
+        let counter = (pk.ends_with("#USE") || pk.contains("#METERS#"))
+            && item.values().filter_map(|value| value.as_n().ok()).all(|count| count == "0");
         let kept = list || counter || pk.ends_with("#API_KEYS") || item.contains_key("ttl");
         pk.starts_with(&of_it) && !kept
     });

@@ -69,6 +69,7 @@ mod transactions;
 mod turns;
 mod unique;
 mod updates;
+mod usage;
 mod verify;
 
 /// What the tests share. None of these modules has a test.
@@ -76,6 +77,7 @@ mod support {
     pub mod agents;
     pub mod certificate;
     pub mod chart;
+    pub mod customers;
     pub mod demo_set;
     pub mod documented;
     pub mod fixture;

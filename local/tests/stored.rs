@@ -72,6 +72,7 @@ fn records() -> Vec<(&'static str, &'static str, Reads)> {
         ("RetiredWebhook", "#RETIRED_WEBHOOK#", reads::<RetiredWebhook>),
         ("RunMarker", "#RUN#", reads::<RunMarker>),
         ("Tag", "", reads::<Tag>),
+        ("UsageReport", "#USAGE_REPORT#", reads::<UsageReport>),
         ("User", "", reads::<User>),
         ("Webhook", "", reads::<Webhook>),
         ("Widget", "", reads::<Widget>),
@@ -113,6 +114,7 @@ async fn full_table() -> Vec<BTreeMap<String, AttributeValue>> {
         request_id: "a request".to_owned(),
     };
     audit::store(&table, [entry].into_iter(), 400).await.unwrap();
+    data(&stack.answer(&valid_call(&routes::REPORT_USAGE, 'a', ACME)).await);
     let limited = (id('a', kind::WIDGET, 0).parse::<Uuid>().unwrap().into(), Limited::Send);
     rate_limit::reserve(&table, limited, 1, 10, now, now).await.unwrap();
     let agency: Agency = table.get(id('a', kind::AGENCY, 1).parse::<Uuid>().unwrap().into()).await.unwrap();

@@ -16,6 +16,7 @@ use shared::values::id::SPREAD;
 
 use crate::exercises::EXERCISES;
 use crate::support::chart::{List, code, comment, lists, page};
+use crate::support::customers::Customer;
 use crate::support::fixture::{
     ACME, as_stored, call, data, few_streaming, get, go_on_at, handle, make, post, root, valid_call,
 };
@@ -83,6 +84,8 @@ async fn operations(seen: &mut Seen) {
     faults.note_calls();
     stack.gateway.service.store.warm_up().await.unwrap();
     retire_payment_webhook(&stack).await;
+    let key = Customer::of(&stack, &json!({})).await.key;
+    data(&stack.answer(&post(routes::CREATE_ASSISTANT.path, &key, "{}")).await);
     let (removals, others): (Vec<_>, Vec<_>) = EXERCISES.iter().partition(|exercise| exercise.route.method == "DELETE");
     for exercise in others.into_iter().chain(removals) {
         let call = keyed(valid_call(exercise.route, 'a', ACME), exercise.route.name);

@@ -15,6 +15,7 @@ pub mod due;
 pub mod form;
 pub mod intent;
 pub mod tag;
+pub mod usage;
 pub mod user;
 pub mod webhook;
 pub mod widget;
@@ -40,6 +41,7 @@ pub mod prelude {
     pub use crate::records::form::*;
     pub use crate::records::intent::*;
     pub use crate::records::tag::*;
+    pub use crate::records::usage::{self, NewUsageReport, Usage, UsageQuery, UsageReport};
     pub use crate::records::user::*;
     pub use crate::records::webhook::*;
     pub use crate::records::widget::*;

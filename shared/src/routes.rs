@@ -144,6 +144,8 @@ routes! {
     ROTATE_KEY                          "key"               "rotate-key"                        POST   "/api/v1/api_key/{api_key_id}/rotate"                         Admin  200     256;
     LIST_AUDIT                          "audit"             "list-audit"                        GET    "/api/v1/audit"                                              Admin  200     256;
     READ_OWN_USER                       "user"              "read-own-user"                     GET    "/api/v1/user"                                               Read   200     256;
+    READ_USAGE                          "usage"             "read-usage"                        GET    "/api/v1/usage"                                              Read   200     256;
+    REPORT_USAGE                        "usage"             "report-usage"                      POST   "/api/v1/usage"                                              Write  201     256;
 }
 
 #[rustfmt::skip]

@@ -8,7 +8,7 @@
 //!   their pointers, `once` inserts rows that may exist only once, [`cascade`] removes the belongings of a removed
 //!   record.
 //! - [`quota`] has the limits of an organisation, `uses` counts what it has of them, [`sends`] what
-//!   it sent in a day, and `room` tells what is left.
+//!   it sent in a day, and `room` tells what is left. [`metering`] counts what a user uses up of a billing plan.
 //! - `tokens` takes tokens from a bucket that many processes share.
 //! - [`transaction`] makes several writes, all or none. [`error`] has the reasons why a write or a call failed.
 //! - `secrets` seals the secrets of records before they are written, and opens them.
@@ -31,6 +31,7 @@ pub mod item;
 pub mod keys;
 pub mod list;
 pub mod meter;
+pub mod metering;
 mod once;
 pub mod ordinals;
 pub mod page;

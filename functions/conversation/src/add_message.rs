@@ -12,8 +12,9 @@ impl Operation for AddMessage {
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
         let (conversation, id, now): (_, Uuid, _) = (request.path, cx.new_id(), cx.now());
-        let said =
-            conversation::add_message(&cx.table, conversation, id.into(), &request.body, cx.origin(id), now).await;
+        let metering = usage::of_message(cx, &request.body, id).await?;
+        let once = (cx.origin(id), metering);
+        let said = conversation::add_message(&cx.table, conversation, id.into(), &request.body, once, now).await;
         match said.on_missing("conversation_id")? {
             Changed::Done(message) => Ok(Created(message)),
             Changed::Closed => Err(Conversation::is_closed_already()),

@@ -1,7 +1,7 @@
 //! `GET /api/v1/conversation/{conversation_id}`: reads a conversation with a page of its transcript.
 
 use serde_json::json;
-use shared::records::conversation::{Changed, MessageType, NewMessage, SenderType};
+use shared::records::conversation::{Changed, MessageType, NewMessage, SenderType, add_message};
 use shared::values::id::{ConversationId, MessageId};
 use shared::values::time::Timestamp;
 use uuid::Uuid;
@@ -41,10 +41,8 @@ async fn every_page_of_a_long_transcript_has_its_messages_in_order() {
             text: texts[number].as_str().into(),
         };
         let (conversation, now) = (ConversationId(conversation.parse().unwrap()), Timestamp::from_unix_millis(NOW));
-        let said =
-            shared::records::conversation::add_message(&table, conversation, MessageId(Uuid::nil()), &new, None, now)
-                .await
-                .unwrap();
+        let once = (None, None);
+        let said = add_message(&table, conversation, MessageId(Uuid::nil()), &new, once, now).await.unwrap();
         assert!(matches!(said, Changed::Done(_)));
     }
     for size in [1, 7, 50, 100] {

@@ -391,7 +391,7 @@ pub fn valid_body(route: &Route, organisation: char) -> String {
 
 /// A call of `route` that succeeds for `organisation`, whose key is `key`.
 pub fn valid_call(route: &Route, organisation: char, key: &str) -> Call {
-    let Exercise { numbers, demo, .. } = exercise(route);
+    let Exercise { numbers, demo, query, .. } = exercise(route);
     let path = path(route, |parameter| {
         let demo = demo(organisation, parameter);
         match numbers.iter().find(|(name, _)| *name == parameter) {
@@ -404,7 +404,7 @@ pub fn valid_call(route: &Route, organisation: char, key: &str) -> Call {
         // Such a call has no key. It is signed with the secret of the demo set.
         return signed(&path, demo_payment_secret(organisation), body);
     }
-    Call { body, ..call(route.method, &path, key) }
+    Call { body, ..call(route.method, &format!("{path}?{}", query(organisation)), key) }
 }
 
 /// The secret of the payment webhook of the demo set's first agency.

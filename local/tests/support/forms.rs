@@ -47,6 +47,7 @@ pub const PLACEHOLDERS: &[(&str, &str, &str)] = &[
     ("rate", "[0-9]+", "a number"),
     ("burst", "[0-9]+", "a number"),
     ("day", "[0-9]{4}-[0-9]{2}-[0-9]{2}", "a day (UTC)"),
+    ("period", "[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]{12}Z", "the time at which a billing period starts"),
     ("quota", "(?:webhooks|widgets|running_campaigns|files)", "a quota"),
     ("limit", "(?:Dispatch|Send)", "`Dispatch` or `Send`"),
 ];
@@ -227,6 +228,14 @@ pub const FORMS: &[Form] = &[
         "{records/conversation.rs:MAX_MESSAGES}, with {records/conversation.rs:MAX_TEXT} bytes of text",
         "records/conversation/storage.rs",
     ),
+    form("ORG#<org>#METERS#<user>", "BOTS", "count of the assistants of a user", "1", "table/metering.rs"),
+    form(
+        "ORG#<org>#METERS#<user>#<period>",
+        "<part>",
+        "count of what a user has used up in a billing period; expires",
+        "17",
+        "table/metering.rs",
+    ),
     form(
         "ORG#<org>#PAYMENT_CUSTOMER#<hash>",
         "PAYMENT_CUSTOMER",
@@ -319,6 +328,13 @@ pub const FORMS: &[Form] = &[
         "pointer from a unique value to the row that has it",
         "1",
         "table/holders.rs",
+    ),
+    form(
+        "ORG#<org>#USAGE_REPORT#<hash>",
+        "USAGE_REPORT",
+        "a report of usage that has counted; expires",
+        "1",
+        "records/usage.rs",
     ),
     form("ORG#<org>#USE", "<quota>", "count of what an organisation has of a quota", "4", "table/uses.rs"),
     form(

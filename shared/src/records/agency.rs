@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::input::Count;
 use crate::table::keys::Key;
+use crate::table::metering::Overage;
 use crate::values::id::{AgencyId, BillingPlanId, OrgId, UserId};
 use crate::values::json::{GuardedObject, JsonObject};
 use crate::values::mask::is_masked;
@@ -103,17 +104,19 @@ crate::record! {
         input name: Name,
         /// What the plan offers, shown to customers.
         input description: Description,
-        /// Quota: how many bots a customer of this plan may have.
+        /// Quota: how many assistants a customer of this plan may have.
         input bots_count: Count,
-        /// Quota: how many queries a customer of this plan may make.
+        /// Quota: how many answers of assistants a customer of this plan may use in a billing period.
         input queries_count: Count,
-        /// Quota: how many words a customer of this plan may use.
+        /// Quota: how many words of data sources a customer of this plan may use in a billing period.
         input words_count: Count,
-        /// Quota: how many seconds of voice a customer of this plan may use.
+        /// Quota: how many seconds of voice a customer of this plan may use in a billing period.
         input voice_seconds: Count,
+        /// What happens where a customer of this plan would use more: `allow` and `notify` allow it, `block` refuses it with 402. With `notify`, `read-usage` says since when.
+        input overage: Overage = Overage::Allow,
         /// True if customers of this plan get premium support.
         input premium_support: bool,
-        /// True if new customers get this plan. At most one plan of an agency is the default: if a create or an update sets this, the former default loses it.
+        /// True if customers without another plan have this plan: that of the newest agency that has one. If a create or an update sets this, the former default of the agency loses it.
         input default_plan: bool = false,
         /// True if the brand of the service is hidden from customers of this plan.
         input remove_branding: bool = false,

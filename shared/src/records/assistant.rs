@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::input::schema::Schema;
 use crate::input::{Issues, Location, Parse, Raw, words};
 use crate::records::webhook::Webhook;
-use crate::values::id::{AssistantId, ConversationFlowId, OrgId, WebhookId};
+use crate::values::id::{AssistantId, ConversationFlowId, OrgId, UserId, WebhookId};
 use crate::values::json::JsonObject;
 use crate::values::text::{Description, Name, Prompt};
 pub use models::{CatalogueModel, LlmModel, LlmModelList, LlmModelStatus};
@@ -95,6 +95,8 @@ crate::record! {
         input(filter) assistant_type: AssistantType = AssistantType::Simple,
         /// Language model that answers.
         input llm_model: LlmModel = LlmModel::default(),
+        /// The user for whom it counts: that of the key that made it, if this user had a plan then.
+        hidden metered_user_id: Option<UserId> = None,
         /// What is wrong with the assistant's settings, in sentences: that its provider has retired its language model, or will. Empty if nothing is wrong.
         derived warnings: Vec<String> = Assistant::warnings,
     }

@@ -15,6 +15,7 @@ use crate::request::limit::headers;
 use crate::sealing::SealingError;
 use crate::table::TableError;
 use crate::table::error::NotChanged;
+use crate::table::metering::Exceeded;
 use crate::table::quota::{Quota, Reached};
 use crate::values::id::ApiKeyId;
 use crate::values::id::NoRandomBytes;
@@ -63,6 +64,9 @@ pub enum Error {
     /// The organisation has as much of something as its quota allows.
     #[error("quota reached: {0}")]
     QuotaReached(Reached),
+    /// The user of the key has used up what the billing plan allows.
+    #[error("quota exceeded: {0}")]
+    QuotaExceeded(Exceeded),
     /// The body has more bytes than its route allows.
     #[error("body larger than {0} bytes")]
     TooLarge(usize),
@@ -112,6 +116,7 @@ impl Error {
             | Self::KeyInQuery
             | Self::InvalidKey
             | Self::InvalidSignature(_) => 401,
+            Self::QuotaExceeded(_) => 402,
             Self::Forbidden(..) => 403,
             Self::NotFound(_) => 404,
             Self::MethodNotAllowed => 405,
@@ -165,6 +170,7 @@ impl Error {
             Self::MethodNotAllowed => Location::path().issue("method_not_allowed", "Method Not Allowed"),
             Self::Conflict { at, kind, message } => at.issue(kind, message),
             Self::QuotaReached(reached) => made_in(reached.quota).issue("quota_reached", reached.to_string()),
+            Self::QuotaExceeded(exceeded) => Location::body().issue("quota_exceeded", exceeded.to_string()),
             Self::TooLarge(limit) => {
                 Location::body().issue("payload_too_large", format!("Body should have at most {limit} bytes"))
             }
@@ -215,6 +221,7 @@ impl From<TableError> for Error {
                 Self::Conflict { at: Location::body().name(field), kind, message: "Another record has this value" }
             }
             TableError::QuotaReached(reached) => Self::QuotaReached(reached),
+            TableError::Exceeded(exceeded) => Self::QuotaExceeded(exceeded),
             TableError::Broken(cause) => Self::Internal(cause),
         }
     }

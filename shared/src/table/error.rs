@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 
 use crate::table::item::Item;
+use crate::table::metering::Exceeded;
 use crate::table::quota::Reached;
 use crate::values::cause::chain;
 
@@ -26,6 +27,9 @@ pub enum TableError {
     /// A quota of the organisation leaves no room for the write.
     #[error("{0}")]
     QuotaReached(Reached),
+    /// The plan of a user leaves no room for the write.
+    #[error("{0}")]
+    Exceeded(Exceeded),
     /// The database did not answer in time, throttled, or its answer was lost, after all retries.
     #[error("{0}")]
     Unavailable(String),

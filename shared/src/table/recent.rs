@@ -8,7 +8,7 @@ use lru::LruCache;
 use uuid::Uuid;
 
 use crate::table::keys::Key;
-use crate::values::id::OrgId;
+use crate::values::id::{OrgId, UserId};
 use crate::values::time::Timestamp;
 
 /// The number of lists that a process remembers. It is bounded because callers can make up any parent id.
@@ -20,6 +20,8 @@ const RECORDS: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
 
 /// The number of organisations whose sends it remembers.
 const SENDERS: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
+/// The number of users without a plan that it remembers.
+const PLANLESS: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
 
 /// The memory of a process. Clones share it.
 #[derive(Debug, Clone)]
@@ -33,6 +35,8 @@ struct Entries {
     existing: LruCache<(Key, Option<Uuid>), ()>,
     /// How many sends this process may make for an organisation before it reads their count again, and until when.
     sends: LruCache<OrgId, (u64, Timestamp)>,
+    /// Users who had no plan a while ago, and until when that counts.
+    planless: LruCache<UserId, Timestamp>,
 }
 
 impl Default for Recent {
@@ -41,6 +45,7 @@ impl Default for Recent {
             settled: LruCache::new(LISTS),
             existing: LruCache::new(RECORDS),
             sends: LruCache::new(SENDERS),
+            planless: LruCache::new(PLANLESS),
         })))
     }
 }
@@ -90,6 +95,16 @@ impl Recent {
         let rest = left.checked_sub(count);
         *left = rest.unwrap_or(*left);
         rest.is_some()
+    }
+
+    /// Remembers until then that a user has no plan.
+    pub(super) fn note_planless(&self, user: UserId, until: Timestamp) {
+        self.entries().planless.put(user, until);
+    }
+
+    /// Whether a user had no plan a while ago.
+    pub(super) fn is_planless(&self, user: UserId, now: Timestamp) -> bool {
+        self.entries().planless.get(&user).is_some_and(|until| now < *until)
     }
 
     fn entries(&self) -> MutexGuard<'_, Entries> {

@@ -11,6 +11,7 @@ use crate::table::error::{Cancelled, NotChanged, TableError, was_done};
 use crate::table::expression::{Condition, UpdateExpression};
 use crate::table::item::{from_item, has_id, number, target_id, text};
 use crate::table::keys::{Key, list_block, list_section};
+use crate::table::metering::Metering;
 use crate::table::ordinals::{BLOCK, SECTION};
 use crate::table::part::Table;
 use crate::table::retry::LostAnswer;
@@ -66,16 +67,30 @@ impl Table {
         new: NewRow<R::Of>,
         make: impl Fn(R::Id) -> R + Sync,
     ) -> Result<R, TableError> {
-        Ok(self.insert_with(new, make, |_, _| Ok(())).await?)
+        self.insert_metered(new, None, make).await
+    }
+
+    /// The same, and counts it for a user.
+    ///
+    /// # Errors
+    /// The errors of [`Table::insert`], and [`TableError::Exceeded`] where the plan of the user leaves no room.
+    pub async fn insert_metered<R: Listed>(
+        &self,
+        new: NewRow<R::Of>,
+        metering: Option<Metering>,
+        make: impl Fn(R::Id) -> R + Sync,
+    ) -> Result<R, TableError> {
+        Ok(self.insert_with(new, metering, make, |_, _| Ok(())).await?)
     }
 
     /// The same, together with the actions that `with` adds to the transaction before the new row.
     ///
     /// # Errors
-    /// [`Cancelled::Condition`] where a condition of these actions fails, and the errors of [`Table::insert`].
+    /// [`Cancelled::Condition`] where a condition of these actions fails, and the errors of [`Table::insert_metered`].
     pub(crate) async fn insert_with<R: Listed>(
         &self,
         new: NewRow<R::Of>,
+        metering: Option<Metering>,
         make: impl Fn(R::Id) -> R + Sync,
         with: impl Fn(&mut Transaction<'_, Unmet>, &R) -> Result<(), TableError> + Sync,
     ) -> Result<R, Cancelled<Unmet>> {
@@ -104,6 +119,7 @@ impl Table {
         transaction.once(origin, row.uuid(), now);
         with(&mut transaction, &row)?;
         transaction.insert(at, &row)?;
+        metering.into_iter().for_each(|metering| transaction.meter(metering));
         match transaction.commit_reserved([reserved]).await {
             Err(Cancelled::Condition(Unmet::Repeated, Some(marker))) => {
                 Ok(make(R::id_at(of, id, ordinal(target_id(&marker)?))))
@@ -295,6 +311,19 @@ impl Table {
         id: R::Id,
         check: impl Fn(&R) -> Result<(), E> + Sync,
     ) -> Result<R, NotChanged<E>> {
+        self.remove_with(id, check, |_| None).await
+    }
+
+    /// The same, together with the write that follows from the row.
+    ///
+    /// # Errors
+    /// The same as for [`Table::remove_if`].
+    pub async fn remove_with<R: Listed, E>(
+        &self,
+        id: R::Id,
+        check: impl Fn(&R) -> Result<(), E> + Sync,
+        with: impl Fn(&R) -> Option<Write> + Sync,
+    ) -> Result<R, NotChanged<E>> {
         let mut row: R = self.get(id).await?;
         let (mut round, lost) = (self.store.backoff(), LostAnswer::default());
         loop {
@@ -306,6 +335,7 @@ impl Table {
             transaction.update_unique_values(id, Some(&row), None);
             transaction.count(Some(&row), None, false);
             transaction.hole_of::<R>(id);
+            transaction.write_all(with(&row));
             match transaction.commit_noting(&lost).await {
                 Ok(()) => return Ok(row),
                 Err(Cancelled::Condition((), existing)) => {

@@ -19,7 +19,7 @@ use crate::values::tenant::Tenant;
 use crate::values::time::Timestamp;
 use uuid::Uuid;
 
-/// The items of a day besides the first one.
+/// The items of a count besides the first one.
 const SHARDS: u32 = 16;
 /// The part of the sends left that a process may make before it reads the count again: as many processes as Lambda
 /// runs by default can all use their part.
@@ -38,8 +38,8 @@ fn counter(tenant: &Tenant, now: Timestamp, shard: u32) -> Key {
     Key::of(tenant, format_args!("SENDS#{day}"), format_args!("{shard:02}"))
 }
 
-/// The item, other than the first one, for the send with this id. Both halves of an id may differ alone.
-fn shard(id: Uuid) -> u32 {
+/// The item, other than the first one, in which what has this id counts. Both halves of an id may differ alone.
+pub(super) fn shard(id: Uuid) -> u32 {
     let id = id.as_u128();
     1 + u32::try_from((id ^ (id >> 32)) % u128::from(SHARDS)).unwrap_or_default()
 }

@@ -16,6 +16,7 @@ use crate::table::expression::{Condition, Expressions, UpdateExpression};
 use crate::table::item::{Item, key_of, number, text};
 use crate::table::keys::{Key, TTL, made_by};
 use crate::table::meter::Unit;
+use crate::table::metering::MeterRoom;
 use crate::table::part::Table;
 use crate::table::quota::Amounts;
 use crate::table::retry::{LostAnswer, failure};
@@ -89,6 +90,8 @@ enum Meaning<M> {
     Given(M),
     /// A quota leaves no room for what the transaction needs.
     Full(Needs),
+    /// The plan of a user leaves no room for it.
+    Exceeded(MeterRoom),
 }
 
 /// The condition of a request's writes that failed.
@@ -211,6 +214,14 @@ impl<'a, M> Transaction<'a, M> {
         self.writes.push(Write { condition, ..write });
     }
 
+    /// Adds an action on condition that a meter has `room`, if it needs any.
+    pub(super) fn need_room(&mut self, write: Write, room: Option<MeterRoom>) {
+        if let Some(room) = room {
+            self.meanings.insert(self.writes.len(), Meaning::Exceeded(room));
+        }
+        self.writes.push(Write { condition: room.map(|room| room.condition()), ..write });
+    }
+
     /// Adds the actions that change the counters, one for each: DynamoDB refuses two actions on an item.
     fn with_counters(mut self) -> Self {
         for Counting { key, update, needs } in std::mem::take(&mut self.uses).countings(self.tenant()) {
@@ -281,6 +292,9 @@ impl<'a, M> Transaction<'a, M> {
                     Some(reached) => Cancelled::Failed(TableError::QuotaReached(reached)),
                     None => Cancelled::Condition(self.otherwise, existing),
                 },
+                Some(Meaning::Exceeded(room)) => {
+                    Cancelled::Failed(TableError::Exceeded(room.exceeded(existing.as_ref())))
+                }
                 None => Cancelled::Condition(self.otherwise, existing),
             },
             Cancelled::Conflict(text) => Cancelled::Conflict(text),

@@ -17,7 +17,12 @@ pub(super) fn counter(tenant: &Tenant, quota: Quota) -> Key {
 
 /// What the counter in `item` says.
 pub(super) fn counted(item: Option<&Item>, quota: Quota) -> u64 {
-    let count = item.and_then(|item| item.get(quota.as_str())?.as_n().ok()?.parse::<i64>().ok());
+    count_in(item, quota.as_str())
+}
+
+/// The count in the attribute `name` of `item`.
+pub(super) fn count_in(item: Option<&Item>, name: &str) -> u64 {
+    let count = item.and_then(|item| item.get(name)?.as_n().ok()?.parse::<i64>().ok());
     count.unwrap_or_default().max(0).unsigned_abs()
 }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicI64;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use chrono::{DateTime, NaiveDate, NaiveDateTime, SecondsFormat, TimeDelta, Timelike, Utc};
+use chrono::{DateTime, Datelike as _, Months, NaiveDate, NaiveDateTime, SecondsFormat, TimeDelta, Timelike, Utc};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::{Value, json};
 
@@ -49,6 +49,14 @@ impl Timestamp {
     /// The day of this instant in UTC.
     pub fn day(self) -> Day {
         Day(self.0.date_naive())
+    }
+
+    /// When the month of this instant began in UTC, and when the next one begins.
+    pub fn month(self) -> [Self; 2] {
+        let day = self.0.date_naive();
+        let first = day.with_day(1).unwrap_or(day);
+        let next = first.checked_add_months(Months::new(1)).unwrap_or(first);
+        [first, next].map(|day| Self(NaiveDateTime::from(day).and_utc()))
     }
 
     /// This instant plus `seconds`.

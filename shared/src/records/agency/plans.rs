@@ -90,7 +90,7 @@ pub async fn create_plan(cx: &Context<'_>, agency: AgencyId, new: BillingPlan) -
         |(_, id): (AgencyId, BillingPlanId)| new.clone().begun(id.into(), cx.tenant.org(), agency.into(), cx.now());
     loop {
         let former = Former::read(&cx.table, agency).await?;
-        match cx.table.insert_with(row, make, |transaction, plan| former.move_to(plan.id, transaction)).await {
+        match cx.table.insert_with(row, None, make, |transaction, plan| former.move_to(plan.id, transaction)).await {
             Err(Cancelled::Condition(Unmet::Changed, _)) => round.again("the default plan").await?,
             inserted => return inserted.map_err(TableError::from).on_missing(Agency::PARAMETER),
         }

@@ -16,6 +16,7 @@ use crate::table::expression::{Condition, UpdateExpression};
 use crate::table::filters::Term;
 use crate::table::item::{Item, from_item, has_id, number, target_id, text, to_item};
 use crate::table::keys::{Key, made_by};
+use crate::table::metering::Metering;
 use crate::table::page::{ListQuery, Order, Page, PageQuery};
 use crate::table::retry::LostAnswer;
 use crate::table::stored::{Listed as _, Single, Stored};
@@ -158,7 +159,7 @@ impl<M> Transaction<'_, M> {
     }
 }
 
-/// Adds a message to an open conversation, unless a message of `origin` was added before.
+/// Adds a message to an open conversation, unless a message of `origin` was added before, and counts it.
 ///
 /// # Errors
 /// [`TableError::Missing`] where there is no such conversation.
@@ -167,7 +168,7 @@ pub async fn add_message(
     conversation: ConversationId,
     id: MessageId,
     new: &NewMessage,
-    origin: Option<Uuid>,
+    (origin, metering): (Option<Uuid>, Option<Metering>),
     now: Timestamp,
 ) -> Result<Changed<Message>, TableError> {
     let mut known: Conversation = table.get(conversation).await?;
@@ -184,6 +185,7 @@ pub async fn add_message(
         let mut transaction = Transaction::of_request(table);
         transaction.once(origin, message.id.0, now);
         transaction.say(&known, &message, None)?;
+        metering.iter().cloned().for_each(|metering| transaction.meter(metering));
         let lost = LostAnswer::default();
         known = match transaction.commit_once(&lost).await {
             Ok(()) => return Ok(Changed::Done(message)),

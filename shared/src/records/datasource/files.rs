@@ -284,6 +284,11 @@ impl FileText {
     pub fn into_bytes(self) -> Vec<u8> {
         self.0.into_bytes()
     }
+
+    /// The number of its words, which white space separates.
+    pub fn words(&self) -> u64 {
+        self.0.split_whitespace().count() as u64
+    }
 }
 
 impl std::fmt::Debug for FileText {
