@@ -126,3 +126,12 @@ fn the_collections_have_the_recorded_request_of_every_operation() {
     let left: Vec<String> = names.filter(|path| !files.contains_key(path)).collect();
     assert_eq!(left, Vec::<String>::new(), "these files belong to no operation");
 }
+
+#[test]
+fn fields_that_nothing_sets_are_documented_as_constants() {
+    let user = &DOCUMENT["components"]["schemas"]["User"]["properties"];
+    for (name, value) in [("is_superuser", json!(false)), ("follower_count", json!(0)), ("following_count", json!(0))] {
+        assert_eq!(user[name]["const"], value, "{name}");
+        assert!(user[name]["description"].as_str().unwrap().starts_with("Always "), "{name}");
+    }
+}

@@ -52,9 +52,9 @@ pub struct Secrets {
 /// The data keys that a process remembers, or that are under way.
 #[derive(Debug)]
 struct DataKeys {
-    /// The one that seals for an organisation.
+    /// The key that seals new secrets of an organisation.
     sealing: LruCache<OrgId, KnownKey>,
-    /// Those that open, by organisation and encrypted key.
+    /// The keys that open secrets, by organisation and encrypted key.
     opening: LruCache<(OrgId, Vec<u8>), KnownKey>,
 }
 

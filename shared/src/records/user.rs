@@ -18,7 +18,7 @@ crate::record! {
         /// True if the user may sign in.
         input is_active: bool = true,
         /// Always false: no user may do everything. What a request may do follows from its key.
-        derived is_superuser: AlwaysFalse = User::always,
+        derived is_superuser: AlwaysFalse = AlwaysFalse::of,
         /// Date of birth.
         input birthdate: Option<Timestamp> = None,
         /// True if the user belongs to an enterprise.
@@ -62,19 +62,12 @@ crate::record! {
         /// Time at which credits are given next, the end of the subscription's period; null if never, such as after a cancellation. Events of the payment provider set it.
         own next_credits_refresh: Option<Timestamp> = None,
         /// Always 0: users do not follow each other.
-        derived follower_count: AlwaysZero = User::always,
+        derived follower_count: AlwaysZero = AlwaysZero::of,
         /// Always 0: users do not follow each other.
-        derived following_count: AlwaysZero = User::always,
+        derived following_count: AlwaysZero = AlwaysZero::of,
         /// When it was made; users that were stored without this have the beginning of 1970.
         created created_at: Timestamp = Timestamp::from_unix_millis(0),
         /// When it last changed.
         updated updated_at: Timestamp = Timestamp::from_unix_millis(0),
-    }
-}
-
-impl User {
-    /// The constant `T`, which every user has.
-    fn always<T: Default>(&self) -> T {
-        T::default()
     }
 }

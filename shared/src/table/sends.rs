@@ -33,9 +33,7 @@ const DAY: i64 = 86_400_000;
 
 /// An item of the count of the day of `now`.
 fn counter(tenant: &Tenant, now: Timestamp, shard: u32) -> Key {
-    let now = now.to_string();
-    let day = now.split('T').next().unwrap_or_default();
-    Key::of(tenant, format_args!("SENDS#{day}"), format_args!("{shard:02}"))
+    Key::of(tenant, format_args!("SENDS#{}", now.day()), format_args!("{shard:02}"))
 }
 
 /// The item, other than the first one, in which what has this id counts. Both halves of an id may differ alone.

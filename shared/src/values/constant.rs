@@ -6,8 +6,15 @@ use serde_json::{Value, json};
 use crate::input::schema::Schema;
 
 /// False, in every record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AlwaysFalse;
+
+impl AlwaysFalse {
+    /// The constant, which every record of a kind has.
+    pub const fn of<R>(_: &R) -> Self {
+        Self
+    }
+}
 
 impl Serialize for AlwaysFalse {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -22,8 +29,15 @@ impl Schema for AlwaysFalse {
 }
 
 /// The number 0, in every record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AlwaysZero;
+
+impl AlwaysZero {
+    /// The constant, which every record of a kind has.
+    pub const fn of<R>(_: &R) -> Self {
+        Self
+    }
+}
 
 impl Serialize for AlwaysZero {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

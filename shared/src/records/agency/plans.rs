@@ -40,17 +40,14 @@ struct Former {
 impl Former {
     async fn read(table: &Table, agency: AgencyId) -> Result<Self, TableError> {
         let pointer = default_plan(&table.tenant, agency);
-        let (unchanged, mut plans) = match table.store.get(&pointer).await? {
-            Some(item) => {
-                let id = target_id(&item)?;
-                let plan = table.find::<BillingPlan>((agency, BillingPlanId(id))).await?;
-                (Condition::of("id = :id", [(":id", text(id))]), plan.into_iter().collect())
-            }
-            None => {
-                let rows = keys::list_row(&table.tenant, &BillingPlan::list(agency), 0);
-                let found = table.store.query_records(&rows.pk, (&rows.sk, None), Some(FORMER.1)).await?;
-                (Condition::absent(), found.records)
-            }
+        let (unchanged, mut plans) = if let Some(item) = table.store.get(&pointer).await? {
+            let id = target_id(&item)?;
+            let plan = table.find::<BillingPlan>((agency, BillingPlanId(id))).await?;
+            (Condition::of("id = :id", [(":id", text(id))]), plan.into_iter().collect())
+        } else {
+            let rows = keys::list_row(&table.tenant, &BillingPlan::list(agency), 0);
+            let found = table.store.query_records(&rows.pk, (&rows.sk, None), Some(FORMER.1)).await?;
+            (Condition::absent(), found.records)
         };
         plans.retain(|plan: &BillingPlan| plan.default_plan);
         plans.truncate(FORMER.0);

@@ -10,8 +10,8 @@ use crate::values::json::texts::{JsonText, texts};
 use crate::values::mask::is_masked;
 use crate::values::secret::{FoundSecret, HoldsSecrets, Secret, StoredSecret};
 
-/// A free-form JSON object that may have secrets. If it has any, the whole object is sealed in the table, and its masked
-/// form stands beside it.
+/// A free-form JSON object that may have secrets. If it has any, the table has the whole object sealed, and also its
+/// masked form, in plain text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GuardedObject(StoredSecret);
 
