@@ -104,7 +104,7 @@ impl Table {
         let mut transaction = Transaction::of_request(self);
         transaction.once(origin, row.uuid(), now);
         transaction.insert(at, &row)?;
-        metering.into_iter().for_each(|metering| transaction.meter(metering));
+        transaction.meter(metering);
         match transaction.commit_reserved([reserved]).await {
             Err(Cancelled::Condition(Unmet::Repeated, Some(marker))) => {
                 Ok(make(R::id_at(of, id, ordinal(target_id(&marker)?))))
