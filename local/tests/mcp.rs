@@ -58,6 +58,10 @@ fn arguments(route: &Route, call: &Call) -> Value {
     for (name, value) in route.match_path(&call.path).unwrap() {
         arguments["path"][name] = value.into();
     }
+    let query = call.query.split('&').filter_map(|pair| pair.split_once('='));
+    for (name, value) in query.filter(|(name, _)| *name != "api_key") {
+        arguments["query"][name] = value.into();
+    }
     if !call.body.is_empty() {
         arguments["body"] = serde_json::from_slice(&call.body).unwrap();
     }

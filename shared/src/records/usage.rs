@@ -182,7 +182,7 @@ pub async fn report(cx: &Context<'_>, new: &NewUsageReport) -> Result<UsageRepor
     let report = new.report(&of, now);
     let mut transaction = Transaction::of_request(table);
     transaction.write(report.claim(table, external)?).or(Unmet::Repeated);
-    transaction.meter(table.meter_report(&of, &report.amounts(), id, now).await?);
+    transaction.meter(Some(table.meter_report(&of, &report.amounts(), id, now).await?));
     match transaction.commit().await {
         Ok(()) => Ok(report),
         // Another request has reported it at the same moment.

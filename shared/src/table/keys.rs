@@ -35,6 +35,8 @@
 //! ORG#<org>#LIST#<list>#ROWS#<shard>         <ordinal>                a record: a later row of a list that spreads
 //! ORG#<org>#MADE_BY#<origin>                 MADE_BY                  marker: the record that a request or an event has made; expires
 //! ORG#<org>#MESSAGE#<conversation>           <ordinal>                a message of a conversation
+//! ORG#<org>#METERS#<user>                    BOTS                     count of the assistants of a user
+//! ORG#<org>#METERS#<user>#<period>           <part>                   count of what a user has used up in a billing period; expires
 //! ORG#<org>#PAYMENT_CUSTOMER#<hash>          PAYMENT_CUSTOMER         a customer of the payment provider; expires where no user is known
 //! ORG#<org>#PAYMENT_EVENT#<hash>             PAYMENT_EVENT            marker: an event of the payment provider has counted; expires
 //! ORG#<org>#RATE_LIMIT#<widget>              <limit>                  next free time of a widget to dispatch, or to send
@@ -50,6 +52,7 @@
 //! ORG#<org>#TAG_LINKS#<tag>                  <kind>#<entity>          pointer to the link of a tag with a record
 //! ORG#<org>#THREAD#<widget>#<contact>        <conversation>           pointer to an open conversation
 //! ORG#<org>#UNIQUE#<list>#<field>#<hash>     UNIQUE                   pointer from a unique value to the row that has it
+//! ORG#<org>#USAGE_REPORT#<hash>              USAGE_REPORT             a report of usage that has counted; expires
 //! ORG#<org>#USE                              <quota>                  count of what an organisation has of a quota
 //! PAYMENT_WEBHOOK#<agency>                   ORG#<org>                pointer to an agency that gets events of the payment provider
 //! RATE#<key>                                 <rate>/<burst>           token bucket of an API key; expires

@@ -340,11 +340,12 @@ impl Table {
 }
 
 impl<M> Transaction<'_, M> {
-    /// Counts what the transaction writes, after its other writes: where another condition fails as well, that one
-    /// decides what the failure means.
-    pub fn meter(&mut self, metering: Metering) {
-        let Metering { key, update, room } = metering;
-        self.need_room(Write::update(key, update), room);
+    /// Counts what the transaction writes, if it counts. This comes after the other writes: where another condition
+    /// fails as well, that one decides what the failure means.
+    pub fn meter(&mut self, metering: Option<Metering>) {
+        if let Some(Metering { key, update, room }) = metering {
+            self.need_room(Write::update(key, update), room);
+        }
     }
 }
 

@@ -119,7 +119,7 @@ impl Table {
         transaction.once(origin, row.uuid(), now);
         with(&mut transaction, &row)?;
         transaction.insert(at, &row)?;
-        metering.into_iter().for_each(|metering| transaction.meter(metering));
+        transaction.meter(metering);
         match transaction.commit_reserved([reserved]).await {
             Err(Cancelled::Condition(Unmet::Repeated, Some(marker))) => {
                 Ok(make(R::id_at(of, id, ordinal(target_id(&marker)?))))

@@ -185,7 +185,7 @@ pub async fn add_message(
         let mut transaction = Transaction::of_request(table);
         transaction.once(origin, message.id.0, now);
         transaction.say(&known, &message, None)?;
-        metering.iter().cloned().for_each(|metering| transaction.meter(metering));
+        transaction.meter(metering.clone());
         let lost = LostAnswer::default();
         known = match transaction.commit_once(&lost).await {
             Ok(()) => return Ok(Changed::Done(message)),
