@@ -15,7 +15,7 @@ use std::borrow::Cow;
 use serde::de::{MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use crate::input::form::{Form, Part};
+use crate::input::form::{FormBody, FormPart};
 use crate::input::schema::{MOST, Member, Schema, Value, described, nullable, object};
 
 pub use issue::{Issue, Issues, Location};
@@ -85,11 +85,11 @@ impl<'a> Source<'a> {
     }
 
     /// The parts of a form. The last part of a name counts.
-    pub fn form(form: &'a Form) -> Self {
-        let value = |(name, part): &'a (String, Part)| {
+    pub fn form(form: &'a FormBody) -> Self {
+        let value = |(name, part): &'a (String, FormPart)| {
             let raw = match part {
-                Part::Text(text) => Raw::Text(text),
-                Part::File(file) => Raw::File(file),
+                FormPart::Text(text) => Raw::Text(text),
+                FormPart::File(file) => Raw::File(file),
             };
             (Cow::Borrowed(&**name), raw)
         };

@@ -176,7 +176,7 @@ pub const MCP: Route = Route {
     access: Access::Read,
     success: 200,
     // The largest body of an operation, and the JSON around it.
-    body_limit: (4096 + 64) * KIB,
+    body_limit: (4160 + 64) * KIB,
     aliases: &[],
 };
 

@@ -14,11 +14,11 @@ pub const FORM: &str = "multipart/form-data";
 
 /// The parts of a form, in their order.
 #[derive(Debug)]
-pub struct Form(pub(super) Vec<(String, Part)>);
+pub struct FormBody(pub(super) Vec<(String, FormPart)>);
 
 /// One part of a form.
 #[derive(Debug)]
-pub(super) enum Part {
+pub(super) enum FormPart {
     Text(String),
     File(FormFile),
 }
@@ -56,7 +56,7 @@ impl Schema for FormFile {
     }
 }
 
-impl Form {
+impl FormBody {
     /// The form in `body`, if `content_type` is that of a form.
     ///
     /// # Errors
@@ -76,7 +76,7 @@ impl Form {
     }
 }
 
-async fn parts(body: &[u8], boundary: String) -> Result<Vec<(String, Part)>, multer::Error> {
+async fn parts(body: &[u8], boundary: String) -> Result<Vec<(String, FormPart)>, multer::Error> {
     let chunk = Ok::<_, std::convert::Infallible>(Bytes::copy_from_slice(body));
     let mut form = Multipart::new(stream::iter([chunk]), boundary);
     let mut parts = Vec::new();
@@ -87,12 +87,12 @@ async fn parts(body: &[u8], boundary: String) -> Result<Vec<(String, Part)>, mul
     Ok(parts)
 }
 
-async fn part(field: Field<'_>) -> Result<Part, multer::Error> {
+async fn part(field: Field<'_>) -> Result<FormPart, multer::Error> {
     let Some(name) = field.file_name().map(str::to_owned) else {
-        return Ok(Part::Text(String::from_utf8_lossy(&field.bytes().await?).into_owned()));
+        return Ok(FormPart::Text(String::from_utf8_lossy(&field.bytes().await?).into_owned()));
     };
     let content_type = field.content_type().map(ToString::to_string);
-    Ok(Part::File(FormFile { name, content_type, bytes: field.bytes().await? }))
+    Ok(FormPart::File(FormFile { name, content_type, bytes: field.bytes().await? }))
 }
 
 #[cfg(test)]
@@ -101,8 +101,8 @@ mod tests {
 
     use super::*;
 
-    fn read(content_type: &str, body: &str) -> Option<Result<Form, Issue>> {
-        Form::read(Some(content_type), Some(body.as_bytes()))
+    fn read(content_type: &str, body: &str) -> Option<Result<FormBody, Issue>> {
+        FormBody::read(Some(content_type), Some(body.as_bytes()))
     }
 
     #[test]
@@ -112,8 +112,8 @@ mod tests {
             content-type: application/pdf\r\n\r\n%PDF\r\n\
             --x--\r\n";
         for content_type in ["multipart/form-data; boundary=x", "Multipart/Form-Data; boundary=\"x\""] {
-            let Form(parts) = read(content_type, body).unwrap().unwrap();
-            let [(name, Part::Text(text)), (file, Part::File(FormFile { name: of_file, content_type, bytes }))] =
+            let FormBody(parts) = read(content_type, body).unwrap().unwrap();
+            let [(name, FormPart::Text(text)), (file, FormPart::File(FormFile { name: of_file, content_type, bytes }))] =
                 &parts[..]
             else {
                 panic!("{parts:?}")
@@ -122,7 +122,7 @@ mod tests {
             assert_eq!((content_type.as_deref(), &bytes[..]), (Some("application/pdf"), &b"%PDF"[..]));
         }
         assert!(read("application/json", body).is_none());
-        assert!(Form::read(None, Some(b"{}")).is_none());
+        assert!(FormBody::read(None, Some(b"{}")).is_none());
     }
 
     #[test]
@@ -147,7 +147,7 @@ mod tests {
         fn any_bytes_are_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             let mut body = b"--x\r\n".to_vec();
             body.extend(bytes);
-            prop_assert!(Form::read(Some("multipart/form-data; boundary=x"), Some(&body)).is_some());
+            prop_assert!(FormBody::read(Some("multipart/form-data; boundary=x"), Some(&body)).is_some());
         }
     }
 }

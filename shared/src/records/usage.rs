@@ -320,9 +320,9 @@ mod tests {
         serde_json::from_value(serde_json::json!(text)).unwrap()
     }
 
-    fn user(refreshes: &serde_json::Value) -> User {
+    fn user(refreshes: &Value) -> User {
         let mut user = serde_json::json!({
-            "id": UserId(uuid::Uuid::nil()), "first_name": "A", "last_name": "B", "email": "a@example.com",
+            "id": UserId(Uuid::nil()), "first_name": "A", "last_name": "B", "email": "a@example.com",
         });
         user.as_object_mut().unwrap().extend(refreshes.as_object().unwrap().clone());
         serde_json::from_value(user).unwrap()

@@ -9,7 +9,7 @@ use std::time::Instant;
 use percent_encoding::percent_decode_str;
 use serde_json::Value;
 
-use crate::input::form::Form;
+use crate::input::form::FormBody;
 use crate::input::{Input, Issue, Issues, Location, ReadInput, Source, settle, words};
 use crate::request::authentication::{authenticate, sent_key};
 use crate::request::caller::{Caller, Identified};
@@ -305,7 +305,7 @@ pub(crate) fn response(service: &Service, answer: Response, request_id: &str, co
 /// Reads path, query and body, and reports all issues in one answer; issues of the headers come before issues of the
 /// body. A body that is not JSON is reported alone.
 fn read<O: Operation>(sources: &Sources<'_>) -> Result<Request<O>> {
-    let form = O::Body::OF_FORM.and_then(|read| Some((read, Form::read(sources.content_type, sources.body)?)));
+    let form = O::Body::OF_FORM.and_then(|read| Some((read, FormBody::read(sources.content_type, sources.body)?)));
     let (body, read_body): (_, ReadInput<O::Body>) = match &form {
         Some((read, form)) => (form.as_ref().map(Source::form).map_err(Clone::clone), *read),
         None if O::Body::EXPECTED => (Source::body(sources.body), O::Body::read),
