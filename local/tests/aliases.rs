@@ -8,7 +8,7 @@ use shared::routes;
 
 use crate::support::documented::DOCUMENT;
 use crate::support::fixture::{
-    ACME, ACME_READ_ONLY, call, data, demo_id, everything, failure, get, id, kind, post, stack, valid_call,
+    ACME, ACME_READ_ONLY, call, data, demo_id, everything, failure, get, id, kind, post, stack, streaming, valid_call,
 };
 
 /// Every alias, with its route.
@@ -82,7 +82,7 @@ async fn widgets(stack: &Stack, assistant: &str, query: &str) -> Answer {
 
 #[tokio::test]
 async fn the_widgets_of_an_assistant_are_listed_by_its_path() {
-    let stack = stack().await;
+    let stack = Stack::start(streaming()).await.unwrap();
     let assistant = id('a', kind::ASSISTANT, 1);
     let page = data(&widgets(&stack, &assistant, "").await);
     assert_eq!((&page["total"], page["items"].as_array().unwrap().len()), (&json!(3), 3));

@@ -16,7 +16,8 @@ use crate::support::records::make_key;
 /// A key with these scopes that has the role for `route`.
 async fn key_for(stack: &Stack, route: &Route, scopes: &[KeyScope]) -> String {
     let role = if route.access == Access::Admin { "admin" } else { "full" };
-    make_key(stack, ACME, &json!({"name": "Scoped", "role": role, "scopes": scopes})).await.0
+    let user = id('a', kind::USER, 1);
+    make_key(stack, ACME, &json!({"name": "Scoped", "role": role, "scopes": scopes, "user_id": user})).await.0
 }
 
 #[tokio::test]

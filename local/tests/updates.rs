@@ -121,6 +121,10 @@ async fn null_resets_a_field_with_a_default_and_is_refused_elsewhere() {
     let mut seen = [0, 0];
     for route in plain_updates() {
         for (name, schema) in fields(route) {
+            // `widget/create_widget.rs` tests what a widget shows in place of null.
+            if route.record == "widget" && ["name", "display_name", "widget_provider"].contains(&name.as_str()) {
+                continue;
+            }
             let stack = stack().await;
             if let Some(default) = default_of(&schema) {
                 let mut wanted = touched(read(&stack, route).await);
