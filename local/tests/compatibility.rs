@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use shared::routes;
 use shared::values::time::{Clock, Timestamp};
 
-use crate::support::fixture::{ACME, NOW, demo_id, failure, json, settings};
+use crate::support::fixture::{ACME, NOW, demo_id, failure, json, streaming};
 use crate::support::generated::{generated_between, read};
 use crate::support::records::make_key;
 
@@ -71,7 +71,7 @@ fn problem(row: &Value, answer: &Answer) -> Option<String> {
 async fn each_request_of_a_published_client_is_answered_as_the_page_says() {
     let clock = Clock::at(Timestamp::from_unix_millis(NOW));
     // The document describes answers with their nulls.
-    let stack = Stack::start(Settings { clock, look: None, ..settings() }).await.unwrap();
+    let stack = Stack::start(Settings { clock, look: None, ..streaming() }).await.unwrap();
     let (key, _) = make_key(&stack, ACME, &json!({"name": "Client", "role": "admin", "omit_nulls": true})).await;
     let mut wrong = Vec::new();
     for row in fixture("requests").as_array().unwrap() {
