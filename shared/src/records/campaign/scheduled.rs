@@ -130,7 +130,9 @@ pub async fn create(cx: &Context<'_>, new: NewScheduledCampaign) -> Result<Campa
     new.counts = Counts { queued: contacts.len() as u64, ..Counts::default() };
     (new.has_pointers, new.spreads_contacts) = (true, true);
     new.plan(now);
-    status.into_iter().for_each(|status| new.begin(status, now));
+    if let Some(status) = status {
+        new.begin(status, now);
+    }
     // A repeat of a request that made its campaign gets it, even if there is no more room.
     if let Err(full) = room
         && !new.uses().is_empty()
