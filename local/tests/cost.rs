@@ -269,7 +269,9 @@ async fn each_operation_has_depth_three_or_less_and_a_new_key_adds_two() {
         let call = valid_call(route, 'a', ACME);
         let cold = stack().await.answer(&call).await.cost;
         let warm = warm(&stack().await, &call).await;
-        assert!((1..=3).contains(&warm.depth), "{} {warm:?}", route.name);
+        // The function has the catalogue of models itself.
+        let least = u32::from(route.name != routes::LIST_LLM_MODELS.name);
+        assert!((least..=3).contains(&warm.depth), "{} {warm:?}", route.name);
         // The process reads the key, and notes its use on this day.
         assert_eq!((cold.calls, cold.depth), (warm.calls + 2, warm.depth + 2), "{}", route.name);
         let units = (warm.read_units + 1.0, warm.write_units + 1.0);
