@@ -745,7 +745,7 @@ pub const EXERCISES: &[Exercise] = &[
             let empty = r#"{"external_id":""}"#;
             vec![("nothing-used", with_body(&routes::REPORT_USAGE, empty))]
         },
-        names: &[(kind::USER, usage_of)],
+        names: &[(kind::USER, |id| json!({"external_id": id, "queries": 1, "user_id": id}))],
         further: Further::NoEffect,
         ..Exercise::of(&routes::REPORT_USAGE)
     },

@@ -8,7 +8,8 @@
 //!   their pointers, `once` inserts rows that may exist only once, [`cascade`] removes the belongings of a removed
 //!   record.
 //! - [`quota`] has the limits of an organisation, `uses` counts what it has of them, [`sends`] what
-//!   it sent in a day, and `room` tells what is left. [`metering`] counts what a user uses up of a billing plan.
+//!   it sent in a day, and `room` tells what is left. [`plan_limits`] has the limits of a billing
+//!   plan, [`metering`] counts what a user uses up of it.
 //! - `tokens` takes tokens from a bucket that many processes share.
 //! - [`transaction`] makes several writes, all or none. [`error`] has the reasons why a write or a call failed.
 //! - `secrets` seals the secrets of records before they are written, and opens them.
@@ -36,6 +37,7 @@ mod once;
 pub mod ordinals;
 pub mod page;
 mod part;
+pub mod plan_limits;
 mod query;
 pub mod quota;
 mod recent;

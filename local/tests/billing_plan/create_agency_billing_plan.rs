@@ -47,6 +47,7 @@ fn with(mut body: Value, changes: &Value) -> Value {
 fn plan(body: &Value) -> Value {
     let defaults = json!({
         "id": fresh(0, 2),
+        "overage": "allow",
         "default_plan": false,
         "remove_branding": false,
         "advanced_intents": false,
@@ -65,6 +66,7 @@ async fn stores_every_field_and_defaults_absent_and_null_fields() {
     let mut nulls = plan(&json!({}));
     nulls.as_object_mut().unwrap().values_mut().for_each(|value| *value = Value::Null);
     let more = json!({
+        "overage": "block",
         "default_plan": true,
         "remove_branding": true,
         "advanced_intents": true,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::input::Count;
 use crate::table::keys::Key;
-use crate::table::metering::Overage;
+use crate::table::plan_limits::Overage;
 use crate::values::id::{AgencyId, BillingPlanId, OrgId, UserId};
 use crate::values::json::{GuardedObject, JsonObject};
 use crate::values::mask::is_masked;

@@ -16,9 +16,8 @@ use crate::table::error::Cancelled;
 use crate::table::expression::Condition;
 use crate::table::item::{Item, from_item, number};
 use crate::table::keys::{TTL, list_row};
-use crate::table::metering::{
-    BillingPeriod, MeterAmounts, MeterUse, Metered, Metering, Overage, PlanLimits, PlanMeter,
-};
+use crate::table::metering::{Metered, Metering};
+use crate::table::plan_limits::{BillingPeriod, MeterAmounts, MeterUse, Overage, PlanLimits, PlanMeter};
 use crate::table::stored::Listed as _;
 use crate::table::transaction::{Transaction, Unmet, Write};
 use crate::table::{Fingerprint, Table, TableError};
@@ -172,13 +171,14 @@ pub async fn report(cx: &Context<'_>, new: &NewUsageReport) -> Result<UsageRepor
     let (user, now, table) = (new.checked(cx.user())?, cx.now(), &cx.table);
     let external = sha256([new.external_id.0.as_bytes()]);
     let id = Uuid::from_slice(&external[..16]).unwrap_or_default();
-    let (known, user) = futures_util::try_join!(table.find_item::<UsageReport>(external), table.find::<User>(user))?;
+    let known = table.find_item::<UsageReport>(external);
+    let (known, user, agencies) = futures_util::try_join!(known, table.find::<User>(user), agencies(table))?;
     let ends = |item: &Item| item.get(TTL).and_then(|ttl| ttl.as_n().ok()?.parse::<i64>().ok());
     if let Some(known) = known.filter(|item| ends(item).is_none_or(|end| now.unix_seconds() < end)) {
         return Ok(from_item(known)?);
     }
     let user = user.ok_or_else(|| Error::unknown_in_body("user_id"))?;
-    let (of, _) = metered_user(table, &user, now).await?;
+    let (of, _) = metered_user(table, &user, &agencies, now).await?;
     let report = new.report(&of, now);
     let mut transaction = Transaction::of_request(table);
     transaction.write(report.claim(table, external)?).or(Unmet::Repeated);
@@ -198,8 +198,9 @@ pub async fn report(cx: &Context<'_>, new: &NewUsageReport) -> Result<UsageRepor
 pub async fn read(cx: &Context<'_>, asked: Option<UserId>) -> Result<Usage> {
     let missing = || Error::NotFound(Location::query().name("user_id"));
     let user = asked.or(cx.user()).ok_or_else(missing)?;
-    let user = cx.table.find::<User>(user).await?.ok_or_else(missing)?;
-    let (of, billing_plan_id) = metered_user(&cx.table, &user, cx.now()).await?;
+    let (user, agencies) = futures_util::try_join!(cx.table.find::<User>(user), agencies(&cx.table))?;
+    let user = user.ok_or_else(missing)?;
+    let (of, billing_plan_id) = metered_user(&cx.table, &user, &agencies, cx.now()).await?;
     let meters = cx.table.meter_uses(&of).await?;
     Ok(Usage {
         user_id: of.user,
@@ -248,8 +249,9 @@ async fn of_request(cx: &Context<'_>, needs: (PlanMeter, u64), id: Uuid) -> Resu
 async fn metered(cx: &Context<'_>) -> Result<Option<Metered>> {
     let (table, now) = (&cx.table, cx.now());
     let Some(user) = cx.user().filter(|user| !table.is_planless(*user, now)) else { return Ok(None) };
-    let of = match table.find::<User>(user).await? {
-        Some(user) => Some(metered_user(table, &user, now).await?.0).filter(|of| of.plan.is_some()),
+    let (found, agencies) = futures_util::try_join!(table.find::<User>(user), agencies(table))?;
+    let of = match found {
+        Some(user) => Some(metered_user(table, &user, &agencies, now).await?.0).filter(|of| of.plan.is_some()),
         None => None,
     };
     if of.is_none() {
@@ -262,29 +264,34 @@ async fn metered(cx: &Context<'_>) -> Result<Option<Metered>> {
 async fn metered_user(
     table: &Table,
     user: &User,
+    agencies: &[AgencyId],
     now: Timestamp,
 ) -> Result<(Metered, Option<BillingPlanId>), TableError> {
-    let plan = plan_of(table, user).await?;
+    let plan = plan_of(table, user, agencies).await?;
     let (id, limits) = (plan.as_ref().map(|plan| plan.id), plan.map(|plan| plan.limits()));
     Ok((Metered { user: user.id, period: period_of(user, now), plan: limits }, id))
 }
 
-/// The plan of `user`: the one that is in force, or else the default plan of the newest agency that has one. A user
-/// names no agency, and an organisation has few.
-async fn plan_of(table: &Table, user: &User) -> Result<Option<BillingPlan>, TableError> {
+/// The agencies of the organisation, which has few. A user does not name the agency of its plan.
+async fn agencies(table: &Table) -> Result<Vec<AgencyId>, TableError> {
     /// What is read of an agency.
     #[derive(Deserialize)]
     struct AgencyRow {
         id: AgencyId,
     }
     let rows = list_row(&table.tenant, &Agency::list(()), 0);
-    let agencies = table.store.query_records::<AgencyRow>(&rows.pk, (&rows.sk, None), None).await?.records;
+    let found = table.store.query_records::<AgencyRow>(&rows.pk, (&rows.sk, None), None).await?;
+    Ok(found.records.into_iter().map(|agency| agency.id).collect())
+}
+
+/// The plan of `user`: the one that is in force, or else the default plan of the newest agency that has one.
+async fn plan_of(table: &Table, user: &User, agencies: &[AgencyId]) -> Result<Option<BillingPlan>, TableError> {
     if let Some(plan) = user.active_billing_plan_id {
-        let plans = agencies.iter().map(|agency| table.find::<BillingPlan>((agency.id, plan)));
+        let plans = agencies.iter().map(|agency| table.find::<BillingPlan>((*agency, plan)));
         return Ok(try_join_all(plans).await?.into_iter().flatten().next());
     }
     let plans = agencies.iter().map(async |agency| {
-        let rows = list_row(&table.tenant, &BillingPlan::list(agency.id), 0);
+        let rows = list_row(&table.tenant, &BillingPlan::list(*agency), 0);
         table.store.query_records::<BillingPlan>(&rows.pk, (&rows.sk, None), None).await
     });
     let mut plans = try_join_all(plans).await?.into_iter().flat_map(|found| found.records);

@@ -15,7 +15,7 @@ use crate::request::limit::headers;
 use crate::sealing::SealingError;
 use crate::table::TableError;
 use crate::table::error::NotChanged;
-use crate::table::metering::Exceeded;
+use crate::table::plan_limits::Exceeded;
 use crate::table::quota::{Quota, Reached};
 use crate::values::id::ApiKeyId;
 use crate::values::id::NoRandomBytes;

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 
 use crate::table::item::Item;
-use crate::table::metering::Exceeded;
+use crate::table::plan_limits::Exceeded;
 use crate::table::quota::Reached;
 use crate::values::cause::chain;
 

@@ -16,14 +16,13 @@ use crate::table::expression::{Condition, Expressions, UpdateExpression};
 use crate::table::item::{Item, key_of, number, text};
 use crate::table::keys::{Key, TTL, made_by};
 use crate::table::meter::Unit;
-use crate::table::metering::MeterRoom;
 use crate::table::part::Table;
 use crate::table::quota::Amounts;
 use crate::table::retry::{LostAnswer, failure};
 use crate::table::store::{Store, units};
 use crate::table::stored::Listed;
 use crate::table::unique::UniqueValue;
-use crate::table::uses::{Counting, Needs, UseChange};
+use crate::table::uses::{Counting, MeterRoom, Needs, UseChange};
 use crate::values::tenant::Tenant;
 use crate::values::time::Timestamp;
 

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use crate::table::expression::{Condition, UpdateExpression};
 use crate::table::item::{Item, number};
 use crate::table::keys::Key;
+use crate::table::plan_limits::Exceeded;
 use crate::table::quota::{Amounts, Quota, Quotas, Reached};
 use crate::values::tenant::Tenant;
 
@@ -57,6 +58,31 @@ impl Needs {
         };
         let all = self.amounts.iter().map(of);
         all.clone().find(|reached| reached.used + reached.needed > reached.limit).or_else(|| all.clone().next())
+    }
+}
+
+/// The room that an item must have for what a request needs.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct MeterRoom {
+    pub needs: Exceeded,
+    /// What the other items of the count say.
+    pub elsewhere: u64,
+}
+
+impl MeterRoom {
+    /// The condition that there is room.
+    pub fn condition(&self) -> Condition {
+        let Exceeded { meter, limit, needed, .. } = self.needs;
+        let (name, room) = (meter.as_str(), limit.checked_sub(needed.saturating_add(self.elsewhere)));
+        // Without any room not even a missing count is small enough.
+        let absent = if room.is_some() { format!("attribute_not_exists(#{name}) OR ") } else { String::new() };
+        let values = [(":room".to_owned(), room.map_or_else(|| number(-1), number))];
+        Condition::new(format!("{absent}#{name} <= :room"), values.into())
+    }
+
+    /// The refusal, according to the item `existing`.
+    pub fn exceeded(&self, existing: Option<&Item>) -> Exceeded {
+        Exceeded { used: count_in(existing, self.needs.meter.as_str()) + self.elsewhere, ..self.needs }
     }
 }
 
