@@ -144,7 +144,7 @@ async fn words_under_sixty_four_tasks_stay_within_two_percent() {
     let (limit, left) = (100_000, 4200);
     let customer = Customer::of(&stack, &json!({"words_count": limit})).await;
     customer.report(&stack, &json!({"external_id": "1", "words": limit - left})).await;
-    let texts = ["word ".repeat(1), "word ".repeat(60)].map(|content| json!({"content": content}));
+    let texts = ["word ".to_owned(), "word ".repeat(60)].map(|content| json!({"content": content}));
     let task = async || {
         for text in texts.iter().cycle().take(6) {
             let answer = customer.ask(&stack, "POST", &text_path(), text).await;
