@@ -94,7 +94,7 @@ pub fn takes_another_demo_key(call: &Call, key: &str) -> bool {
     call.query.contains("api_key=in-demo-") && !call.query.contains(key)
 }
 
-/// Calls about the gateway itself: both places of the key, both forms of a path, and a text that is no path.
+/// Calls about the gateway itself: both places of the key and none, both forms of a path, and a text that is no path.
 fn unrecorded(key: &str) -> Vec<NamedCall> {
     let (users, links) = (routes::GET_AGENT_LIST.path, routes::READ_LINK_TAG_ENTITY_LIST.path);
     let call = |name: &str, method: &str, path: &str, query: String| NamedCall {
@@ -110,6 +110,7 @@ fn unrecorded(key: &str) -> Vec<NamedCall> {
         call("path with a slash more", "GET", &format!("{links}/"), query.clone()),
         call("unknown path", "GET", "/api/v1/nothing", query.clone()),
         call("unknown method", "PUT", users, query),
+        call("no key", "GET", routes::READ_OWN_USER.path, String::new()),
     ]
 }
 
