@@ -79,6 +79,8 @@ const OTHERS: &[(&str, &[&str])] = &[
     ("unlink-assistant-intent", &["deleted IntentLink"]),
     ("revoke-key", &["deleted Key"]),
     ("rotate-key", &["created Key", "updated Key"]),
+    // A report of usage changes no record.
+    ("report-usage", &[]),
 ];
 
 /// The entries that a valid call of `route` leaves.
