@@ -44,6 +44,7 @@ const ALSO: &[(&str, u16)] = &[
     ("add-message", 402),
     ("add-datasource-text-blob", 402),
     ("read-own-user", 404),
+    ("read-usage", 404),
 ];
 
 /// The headers of an event, with their descriptions.

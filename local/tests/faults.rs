@@ -32,6 +32,11 @@ async fn exhausted_retries_give_503_without_an_effect() {
         for fault in [Fault::Throttle, Fault::ServerError, Fault::BreakRequest] {
             faults.plan(move |_, _| fault);
             let answer = stack.answer(&valid_call(route, 'a', ACME)).await;
+            // The catalogue is part of the function.
+            if **route == routes::LIST_LLM_MODELS {
+                assert_eq!((answer.status, answer.cost.calls), (200, 0));
+                continue;
+            }
             assert_eq!(failure(&answer), (503, vec!["[] unavailable".into()]), "{} {fault:?}", route.name);
             assert_eq!(answer.headers["retry-after"], "1");
             assert_eq!(everything(&stack).await, before, "{} {fault:?}", route.name);

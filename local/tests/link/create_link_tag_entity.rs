@@ -27,7 +27,7 @@ async fn a_repeated_link_gets_the_first_answer() {
     let first = link(&stack, &body()).await;
     let answered = data(&first);
     let mut wanted = body();
-    for (name, value) in [("id", answered["id"].clone()), ("created_by_id", json!(id('a', kind::USER, 1)))] {
+    for (name, value) in [("id", answered["id"].clone()), ("created_by_id", Value::Null)] {
         wanted[name] = value;
     }
     (wanted["created_at"], wanted["updated_at"]) = (TEST_TIME.into(), TEST_TIME.into());
