@@ -37,14 +37,10 @@ const ABOUT_THE_API: &str = "Conversational assistants, and what is around them:
 pub const EVENTS: &str = "local/tests/received";
 
 /// Answers of an operation in addition to the ones of its route and the recorded ones.
-const ALSO: &[(&str, u16)] = &[
-    ("setup-payment-webhook", 502),
-    ("check-payment-webhook", 502),
-    ("create-assistant", 402),
-    ("add-message", 402),
-    ("add-datasource-text-blob", 402),
-    ("read-own-user", 404),
-    ("read-usage", 404),
+const ALSO: [(u16, &[&str]); 3] = [
+    (402, &["create-assistant", "add-message", "add-datasource-text-blob"]),
+    (404, &["read-own-user", "read-usage"]),
+    (502, &["setup-payment-webhook", "check-payment-webhook"]),
 ];
 
 /// The headers of an event, with their descriptions.
@@ -282,7 +278,7 @@ fn responses(route: &Route, reply: &Value, failure: &Value, examples: &Examples,
         statuses.extend((route.method == "POST").then_some(409));
         statuses.extend(route.parameters().next().map(|_| 404));
     }
-    statuses.extend(ALSO.iter().filter(|(name, _)| *name == route.name).map(|(_, status)| *status));
+    statuses.extend(ALSO.iter().filter(|(_, names)| names.contains(&route.name)).map(|(status, _)| *status));
     statuses.extend(examples.answers.keys());
     let one = |status: u16| match (examples.answers.get(&status), FAILURES.iter().find(|failure| failure.0 == status)) {
         (None, Some((_, name, _))) => json!({"$ref": format!("#/components/responses/{name}")}),

@@ -10,8 +10,8 @@ use shared::routes::{self, MCP};
 
 use crate::support::agents::{STATELESS, request};
 use crate::support::fixture::{
-    ACME, ACME_FULL, ACME_READ_ONLY, GLOBEX, call, demo_id, failure, fields, json, not_null, path, settings, stack,
-    valid_body, valid_call,
+    ACME, ACME_FULL, ACME_READ_ONLY, GLOBEX, call, demo_id, failure, fields, json, key_of, not_null, path, settings,
+    stack, valid_body, valid_call,
 };
 
 fn takes_body(route: &Route) -> bool {
@@ -47,7 +47,7 @@ async fn a_valid_call_succeeds_with_each_slash_form_and_key_place() {
         let bare = valid_call(route, 'a', ACME);
         let bare = Call { path: bare.path.trim_end_matches('/').to_owned(), ..bare };
         let slash = Call { path: format!("{}/", bare.path), ..bare.clone() };
-        let key = if bare.query.contains(ACME) { ACME } else { ACME_READ_ONLY };
+        let key = key_of(&bare);
         let bearer = Call {
             query: bare.query.replace(&format!("api_key={key}"), ""),
             headers: [("authorization".to_owned(), format!("Bearer {key}"))].into(),

@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 
 use crate::support::agents::{STATELESS, request, sent};
 use crate::support::fixture::{
-    ACME, ACME_READ_ONLY, GLOBEX, call, data, demo_id, failure, id, json, kind, portable, stack, valid_call,
+    ACME, ACME_READ_ONLY, GLOBEX, call, data, demo_id, failure, id, json, key_of, kind, portable, stack, valid_call,
 };
 use crate::support::generated::{generated_between, read};
 use crate::support::log::Log;
@@ -130,7 +130,7 @@ async fn every_tool_gives_the_answer_of_its_operation() {
         let call = valid_call(route, 'a', ACME);
         let (by_itself, as_tool) = (stack().await, stack().await);
         let wanted = portable(&by_itself, &by_itself.answer(&call).await.body);
-        let (failed, got) = called(&as_tool, ACME, route.name, arguments(route, &call)).await;
+        let (failed, got) = called(&as_tool, key_of(&call), route.name, arguments(route, &call)).await;
         let got = portable(&as_tool, &got.to_string());
         let parsed = |body: &str| serde_json::from_str::<Value>(body).unwrap();
         assert_eq!((failed, parsed(&got)), (false, parsed(&wanted)), "{}", route.name);

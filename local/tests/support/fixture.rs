@@ -414,6 +414,11 @@ pub fn valid_call(route: &Route, organisation: char, key: &str) -> Call {
     Call { body, ..call(route.method, &format!("{path}?{}", query(organisation)), key) }
 }
 
+/// The key of Acme in the query of `call`.
+pub fn key_of(call: &Call) -> &'static str {
+    [ACME, ACME_READ_ONLY].into_iter().find(|key| call.query.contains(key)).unwrap()
+}
+
 /// The secret of the payment webhook of the demo set's first agency.
 pub fn demo_payment_secret(organisation: char) -> &'static str {
     if organisation == 'a' { "whsec_demo_acme" } else { "whsec_demo_globex" }
