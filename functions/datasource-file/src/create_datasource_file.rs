@@ -15,13 +15,11 @@ impl Operation for CreateDatasourceFile {
         let (new, content_type, bytes) = request.body.record(request.query, tenant.org())?;
         // The file is created first: bytes without a file would never be removed.
         let file: DatasourceFile = Create::insert(cx, request.path, new).await?;
-        let key = file.object(tenant);
-        let upload = if let Some(bytes) = bytes {
+        let (key, uploaded) = (file.object(tenant), bytes.is_some());
+        if let Some(bytes) = bytes {
             bucket.put(&key, content_type.as_str(), bytes).await?;
-            None
-        } else {
-            Some(bucket.upload(&key, file.size_bytes, content_type.as_str(), cx.now()).await?)
-        };
-        Ok(Created(FileToUpload { file, uploaded: upload.is_none(), upload }))
+        }
+        let upload = bucket.upload(&key, file.size_bytes, content_type.as_str(), cx.now()).await?;
+        Ok(Created(FileToUpload { file, uploaded, upload }))
     }
 }

@@ -207,11 +207,12 @@ async fn a_form_has_the_bytes_of_the_file() {
         ("ds_type", json!("doc")),
         ("size_bytes", json!(bytes.len())),
         ("uploaded", json!(true)),
-        ("upload", json!(null)),
         ("org_id", json!(ACME_ORG)),
     ] {
         assert_eq!(file[field], wanted, "{field}");
     }
+    // The bytes are there, so they cannot be uploaded again.
+    assert_eq!(upload(&file["upload"], &bytes).await, 412);
     // Published clients name the type in the query.
     let typed = form(&[(PDF, &bytes)]);
     let typed = Call { query: typed.query.clone() + "&ds_type=pdf&name=May", ..typed };

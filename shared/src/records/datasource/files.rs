@@ -325,15 +325,15 @@ pub struct FileToUpload {
     pub file: DatasourceFile,
     /// Whether its bytes are there.
     pub uploaded: bool,
-    /// The one request that uploads the file's bytes; null if they are there.
-    pub upload: Option<Upload>,
+    /// The one request that uploads the file's bytes. S3 refuses it if they are there.
+    pub upload: Upload,
 }
 
 impl Schema for FileToUpload {
     fn schema() -> Value {
         let uploaded = member::<bool>("uploaded", true, "Whether its bytes are there.");
-        let doc = "The request that uploads its bytes. It succeeds once. Null if the bytes are there.";
-        let upload = member::<Option<Upload>>("upload", true, doc);
+        let doc = "The request that uploads its bytes. It succeeds once: if the bytes are there, it is answered 412.";
+        let upload = member::<Upload>("upload", true, doc);
         titled(
             extended(DatasourceFile::schema(), vec![uploaded, upload]),
             "FileToUpload",
