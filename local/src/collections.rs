@@ -80,10 +80,7 @@ impl Collections {
         );
         for Example { route, about, query, parameters, body } in &self.examples {
             let path = filled(route, |name| parameters[name].clone());
-            let mut query = form_urlencoded::Serializer::new(String::new()).extend_pairs(query).finish();
-            if !query.is_empty() {
-                query.insert(0, '?');
-            }
+            let query = encoded(query);
             let _ = write!(
                 file,
                 "\n### {}: {about}\n{} {{{{api}}}}{path}{query}\nAuthorization: Bearer {{{{key}}}}\n",
@@ -126,22 +123,32 @@ impl Collections {
 fn request(number: usize, Example { route, about, query, parameters, body }: &Example) -> Value {
     let one = |kind: &str, (name, value): (&String, &String)| json!({"name": name, "value": value, "type": kind});
     let path = parameters.iter().map(|(name, value)| one("path", (name, value)));
+    // Bruno sends the query of the address, and shows these parameters.
+    let sent = encoded(query);
     let query = query.iter().map(|(name, value)| one("query", (name, value)));
+    // The key of the collections names no user.
+    let status = if **route == routes::READ_OWN_USER { 404 } else { route.success };
     let mut request = json!({
         "info": {"name": title(route), "type": "http", "seq": number, "tags": [route.method.to_lowercase()]},
         "http": {
             "method": route.method,
-            "url": format!("{{{{api}}}}{}", filled(route, |name| format!(":{name}"))),
+            "url": format!("{{{{api}}}}{}{sent}", filled(route, |name| format!(":{name}"))),
             "params": path.chain(query).collect::<Vec<_>>(),
             "auth": "inherit",
         },
-        "runtime": {"assertions": [{"expression": "res.status", "operator": "eq", "value": route.success.to_string()}]},
+        "runtime": {"assertions": [{"expression": "res.status", "operator": "eq", "value": status.to_string()}]},
         "docs": about,
     });
     if let Some(body) = body {
         request["http"]["body"] = json!({"type": "json", "data": body});
     }
     request
+}
+
+/// `query` as an address has it, with its question mark; empty without parameters.
+fn encoded(query: &[(String, String)]) -> String {
+    let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(query).finish();
+    if query.is_empty() { query } else { format!("?{query}") }
 }
 
 /// The path of `route` with the `value` of each of its parameters.

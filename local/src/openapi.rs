@@ -184,6 +184,8 @@ fn operation(root: &Path, route: &Route, failure: &Value, components: &mut Compo
         members.sort_by_key(|(name, _)| order(name));
         for (name, schema) in members {
             let mut schema = components.hoist(without_null(schema));
+            // An address holds no longer text: the gateway refuses it.
+            schema.get_mut("maxLength").iter_mut().for_each(|most| **most = most.as_u64().min(Some(8192)).into());
             let description = schema.as_object_mut().and_then(|members| members.remove("description"));
             let required = required.as_array().is_some_and(|names| names.contains(&json!(name)));
             parameters.push(json!({
