@@ -19,8 +19,6 @@ const SAYS: &[(&str, &str)] = &[
         "update-agency",
         "Changes an agency. Absent objects stay as they are; each given object replaces the whole stored one.",
     ),
-    ("create-assistant", "Creates an assistant. Give it widgets, data sources and intents afterwards."),
-    ("delete-assistant", "Deletes an assistant and its links to data sources, intents and tags."),
     (
         "list-assistants",
         "A page of the organisation's assistants, oldest first. `assistant_type` selects those of one type.",

@@ -172,7 +172,7 @@ mod tests {
         assert!(holds(&recorded.calls, DEMO_IDS));
         let other_key = |call: &&NamedCall| takes_another_demo_key(&call.call, &recorded.key);
         let other_keys: Vec<_> = recorded.calls.iter().filter(other_key).map(|call| call.name.as_str()).collect();
-        assert_eq!(other_keys, ["create-assistant.read-only-key"]);
+        assert_eq!(other_keys, ["read-own-user", "create-assistant.read-only-key"]);
         let unknown = with_unknown_ids(recorded.calls);
         assert!(!holds(&unknown, DEMO_IDS) && holds(&unknown, UNKNOWN_IDS));
     }
