@@ -8,7 +8,8 @@ use shared::routes;
 
 use crate::support::documented::DOCUMENT;
 use crate::support::fixture::{
-    ACME, ACME_READ_ONLY, call, data, demo_id, everything, failure, get, id, kind, post, stack, streaming, valid_call,
+    ACME, ACME_READ_ONLY, call, data, demo_id, everything, failure, filled, get, id, kind, parameter, post, stack,
+    streaming, valid_call,
 };
 
 /// Every alias, with its route.
@@ -17,24 +18,17 @@ fn aliases() -> impl Iterator<Item = (&'static Route, &'static str)> {
 }
 
 /// A path with the ids of the demo set, and its parameters that the route's own path lacks, as a query.
-fn filled(route: &Route, alias: &str) -> (String, String) {
-    let (mut path, mut query) = (alias.to_owned(), String::new());
-    while let Some((begin, rest)) = path.clone().split_once('{') {
-        let (name, end) = rest.split_once('}').unwrap();
-        let value = demo_id('a', name);
-        if route.parameters().all(|own| own != name) {
-            query += &format!("&{name}={value}");
-        }
-        path = format!("{begin}{value}{end}");
-    }
-    (path, query)
+fn path_and_query(route: &Route, alias: &str) -> (String, String) {
+    let value = |name: &str| demo_id('a', name);
+    let further = alias.split('/').filter_map(parameter).filter(|name| route.parameters().all(|own| own != *name));
+    (filled(alias, value), further.map(|name| format!("&{name}={}", value(name))).collect())
 }
 
 #[tokio::test]
 async fn an_alias_answers_and_writes_what_its_operation_does() {
     let mut count = 0;
     for (route, alias) in aliases() {
-        let (path, query) = filled(route, alias);
+        let (path, query) = path_and_query(route, alias);
         let own = valid_call(route, 'a', ACME);
         let own = Call { query: own.query.clone() + &query, ..own };
         for path in [path.clone(), format!("{path}/")] {
@@ -54,7 +48,7 @@ async fn an_alias_answers_and_writes_what_its_operation_does() {
 async fn an_alias_requires_the_key_and_the_role_of_its_operation() {
     let stack = stack().await;
     for (route, alias) in aliases() {
-        let (path, _) = filled(route, alias);
+        let (path, _) = path_and_query(route, alias);
         assert_eq!(stack.answer(&call(route.method, &path, "")).await.status, 401, "{alias}");
         let reader = Call { path, ..valid_call(route, 'a', ACME_READ_ONLY) };
         let wanted = if route.writes() { 403 } else { route.success };
@@ -66,7 +60,7 @@ async fn an_alias_requires_the_key_and_the_role_of_its_operation() {
 async fn an_alias_hides_no_other_operation() {
     let stack = stack().await;
     for (route, alias) in aliases() {
-        let (path, _) = filled(route, alias);
+        let (path, _) = path_and_query(route, alias);
         assert_eq!(routes::find(route.method, &path), Some(route), "{alias}");
     }
     let contact = id('a', kind::CONTACT, 1);

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use shared::routes;
 use shared::values::time::{Clock, Timestamp};
 
-use crate::support::fixture::{ACME, NOW, demo_id, failure, json, streaming};
+use crate::support::fixture::{ACME, NOW, demo_id, failure, filled, json, streaming};
 use crate::support::generated::{generated_between, read};
 use crate::support::records::make_key;
 
@@ -40,14 +40,11 @@ fn wanted(row: &Value) -> Option<Value> {
 fn request(row: &Value, key: &str) -> Call {
     let (method, address) = row["request"].as_str().unwrap().split_once(' ').unwrap();
     let (path, query) = address.split_once('?').unwrap_or((address, ""));
-    let filled =
-        path.split('/').map(|segment| match segment.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')) {
-            // An agency's campaign that no longer runs.
-            Some("campaign_id") => "01900000-0000-7000-8000-a01500000002".to_owned(),
-            Some(parameter) => demo_id('a', parameter),
-            None => segment.to_owned(),
-        });
-    let path = filled.collect::<Vec<_>>().join("/");
+    let path = filled(path, |parameter| match parameter {
+        // The campaign that waits for its time.
+        "campaign_id" => "01900000-0000-7000-8000-a01500000002".to_owned(),
+        parameter => demo_id('a', parameter),
+    });
     let body = row.get("body").map(Value::to_string).unwrap_or_default();
     let in_header = row["client"] != "Activepieces";
     let query = if in_header { query.to_owned() } else { format!("{query}&api_key={key}") };

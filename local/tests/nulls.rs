@@ -6,9 +6,7 @@ use serde_json::{Value, json};
 use shared::routes;
 use shared::values::time::{Clock, Timestamp};
 
-use crate::support::fixture::{
-    ACME, ACME_READ_ONLY, NOW, call, data, id, json, kind, path, post, settings, valid_call,
-};
+use crate::support::fixture::{ACME, NOW, call, data, id, json, key_of, kind, path, post, settings, valid_call};
 use crate::support::records::{detail, make_key, wrong};
 
 /// `value` without the members that are null.
@@ -46,7 +44,7 @@ async fn stack_with_key(omits: bool) -> (Stack, String, String) {
 
 /// The answer of Acme's `call` with `key` in place of its key.
 async fn with_key(stack: &Stack, key: &str, call: Call) -> Answer {
-    stack.answer(&Call { query: call.query.replace(ACME, key).replace(ACME_READ_ONLY, key), ..call }).await
+    stack.answer(&Call { query: call.query.replace(key_of(&call), key), ..call }).await
 }
 
 #[tokio::test]

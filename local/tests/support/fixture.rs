@@ -381,8 +381,18 @@ fn second_of_kind(organisation: char, parameter: &str) -> String {
 
 /// The path of `route`, with its parameters from `fill`.
 pub fn path(route: &Route, fill: impl Fn(&str) -> String) -> String {
-    let parameters = route.parameters();
-    parameters.fold(route.path.to_owned(), |path, name| path.replace(&format!("{{{name}}}"), &fill(name)))
+    filled(route.path, fill)
+}
+
+/// The name of the parameter that this part of a path is.
+pub fn parameter(segment: &str) -> Option<&str> {
+    segment.strip_prefix('{')?.strip_suffix('}')
+}
+
+/// `path` with its parameters from `fill`.
+pub fn filled(path: &str, fill: impl Fn(&str) -> String) -> String {
+    let segment = |segment: &str| parameter(segment).map_or_else(|| segment.to_owned(), &fill);
+    path.split('/').map(segment).collect::<Vec<_>>().join("/")
 }
 
 /// A body that `route` accepts, or an empty one.
