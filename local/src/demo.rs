@@ -44,7 +44,7 @@ use shared::values::time::{Clock, Timestamp};
 use uuid::Uuid;
 
 use crate::api::{Api, OrganisationWithKey};
-use crate::demo::particular::{add_campaign_contacts, deliver};
+use crate::demo::particular::{add_campaign_contacts, deliver, log_events};
 use crate::gateway::Gateway;
 use crate::template::Template;
 use crate::{Trouble, bucket};
@@ -85,6 +85,7 @@ const KINDS: &[(&str, Load)] = &[
     ("campaigns", |by, records, _| Box::pin(by.add_campaigns(records))),
     ("campaign_contacts", |by, records, _| Box::pin(add_campaign_contacts(&by.table, records))),
     ("conversations", |by, records, time| Box::pin(by.converse(records, time))),
+    ("events", |by, records, _| Box::pin(log_events(&by.table, records))),
     ("deliveries", |by, records, _| Box::pin(deliver(&by.table, records))),
 ];
 

@@ -1,7 +1,7 @@
 //! Every function, as its binary runs it. `cargo generate` writes this file.
 
 // The packages, and not the prelude's modules of the same names.
-use ::{audit, campaign, contact, conversation, delivery, operator, usage};
+use ::{audit, campaign, contact, conversation, delivery, event, operator, usage};
 use shared::mcp::Server;
 use shared::prelude::*;
 use shared::request::pipeline::{Description, Handler};
@@ -126,6 +126,9 @@ pub const OPERATIONS: &[Described] = &[
     Described::of::<key::RotateKey>(&routes::ROTATE_KEY),
     Described::of::<audit::ListAudit>(&routes::LIST_AUDIT),
     Described::of::<user::ReadOwnUser>(&routes::READ_OWN_USER),
+    Described::of::<event::ListEvents>(&routes::LIST_EVENTS),
+    Described::of::<event::ReadEvent>(&routes::READ_EVENT),
+    Described::of::<event::ListEventTypes>(&routes::LIST_EVENT_TYPES),
     Described::of::<usage::ReadUsage>(&routes::READ_USAGE),
     Described::of::<usage::ReportUsage>(&routes::REPORT_USAGE),
 ];

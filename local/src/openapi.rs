@@ -10,6 +10,7 @@ use shared::delivery::event;
 use shared::input::Issue;
 use shared::input::form::FORM;
 use shared::input::schema::{ABOUT, MOST, Member, Schema as _, capitalised, described, object, titled};
+use shared::reactions::tell;
 use shared::request::idempotency;
 use shared::request::limit::headers;
 use shared::request::pipeline::Description;
@@ -74,7 +75,8 @@ pub fn document(root: &Path) -> Value {
     let failures: Map<_, _> = failures.collect();
     let webhooks: Map<_, _> = event::schemas()
         .into_iter()
-        .map(|(name, schema)| (name.to_owned(), webhook(root, name, schema, &mut components)))
+        .chain(tell::schemas())
+        .map(|(kind, schema)| (kind.to_string(), webhook(root, kind.as_str(), schema, &mut components)))
         .collect();
     json!({
         "openapi": "3.1.0",

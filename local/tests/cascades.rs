@@ -8,7 +8,8 @@ use local::Stack;
 use local::faults::Fault;
 use serde_json::{Value, json};
 use shared::records::delivery;
-use shared::records::delivery::{Delivery, EventId, EventKind, NewDelivery};
+use shared::records::delivery::{Delivery, NewDelivery};
+use shared::records::event::{EventId, EventKind};
 use shared::records::tag::{EntityType, Tag};
 use shared::records::webhook::Webhook;
 use shared::table::cascade::{self, Owner as _};
@@ -202,7 +203,7 @@ async fn undelivered_contacts_of_a_deleted_widget_fail_with_a_reason() {
 #[tokio::test]
 async fn a_delivery_made_during_the_delete_of_its_endpoint_is_deleted() {
     let stack = Stack::start(streaming()).await.unwrap();
-    for (kind, event) in [("outbound_webhook", EventKind::WebhookTest), ("widget", EventKind::CallRequested)] {
+    for (kind, event) in [("outbound_webhook", EventKind::WEBHOOK_TEST), ("widget", EventKind::CALL_REQUESTED)] {
         let Owned { path, id } = owner(&stack, kind, 1).await;
         data(&stack.answer(&call("DELETE", &path, ACME)).await);
         stack.settle().await.unwrap();

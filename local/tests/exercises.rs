@@ -735,6 +735,15 @@ pub const EXERCISES: &[Exercise] = &[
     },
     Exercise::of(&routes::READ_OWN_USER),
     Exercise {
+        recorded: || {
+            let unknown = format!("{}?after={}&type=tags.*", routes::LIST_EVENTS.path, id('b', kind::CONVERSATION, 0));
+            vec![("invalid", call("GET", &unknown, ACME))]
+        },
+        ..Exercise::of(&routes::LIST_EVENTS)
+    },
+    Exercise::of(&routes::READ_EVENT),
+    Exercise::of(&routes::LIST_EVENT_TYPES),
+    Exercise {
         query: |organisation| format!("user_id={}", id(organisation, kind::USER, 1)),
         recorded: || vec![("without-user", call("GET", routes::READ_USAGE.path, ACME))],
         ..Exercise::of(&routes::READ_USAGE)

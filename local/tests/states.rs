@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use shared::records::campaign::{Campaign, CampaignCommand, CampaignPhase, CampaignStep, ContactTotals, Counts};
-use shared::records::delivery::{Attempt, Delivery, DeliveryOutcome, DeliveryStage, EventId, NewDelivery, SentBy};
+use shared::records::delivery::{Attempt, Delivery, DeliveryOutcome, DeliveryStage, NewDelivery, SentBy};
+use shared::records::event::EventId;
 use shared::values::id::{CampaignId, DeliveryId};
 use shared::values::time::Timestamp;
 use uuid::Uuid;

@@ -3,6 +3,7 @@
 //! [`Parse`] reads one value, [`Input`] a set of named ones; [`input!`](macro@crate::input) declares a set once and
 //! derives the struct, the reader and the JSON schema. The messages themselves are the constants of [`words`].
 
+pub mod bounded;
 pub mod form;
 mod issue;
 mod object;

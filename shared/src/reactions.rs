@@ -4,8 +4,11 @@
 //! must be idempotent. The filters of the stream in the template are generated from this table.
 
 mod filters;
+pub mod tell;
+mod when;
 
 pub use filters::filters;
+pub use when::When;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::marker::PhantomData;
@@ -87,7 +90,17 @@ pub const ALL: &[Reaction] = &[
     Reaction::of::<RetirePaymentWebhook>(),
     Reaction::of::<ForgetPaymentCustomer>(),
     Reaction::of::<NoteChange>(),
+    TELL_CHANGES,
 ];
+
+/// Tells of changes. It is not for one record: the events of a batch go into the log together.
+const TELL_CHANGES: Reaction = Reaction {
+    name: "tell-changes",
+    record: "",
+    when: When::Told,
+    steps: &[],
+    react: |cx, changes| Box::pin(tell::tell(cx, changes)),
+};
 
 /// After a record by which lists can be filtered was created, changed or removed, updates the row sets of its list.
 struct SelectRows<R>(PhantomData<R>);
@@ -373,41 +386,6 @@ struct RowChange<R> {
     is: Option<R>,
 }
 
-/// A change of a record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum When {
-    /// It was made, changed or removed.
-    Changed,
-    /// It was made.
-    Made,
-    /// It was made or changed.
-    Written,
-    /// It was removed.
-    Removed,
-    /// DynamoDB has removed it, because its TTL had passed.
-    Expired,
-    /// A request with a key has made, changed or removed any record.
-    Stamped,
-    /// A field of it has changed its value.
-    Became {
-        /// The field.
-        field: &'static str,
-        /// Its value before.
-        from: &'static str,
-        /// Its value after.
-        to: &'static str,
-    },
-    /// A field of it was set to one of its final values.
-    Ended {
-        /// The field.
-        field: &'static str,
-        /// Its last values.
-        to: &'static [&'static str],
-        /// An attribute that the record must have.
-        of: &'static str,
-    },
-}
-
 /// A reaction without its type.
 #[derive(Debug, Clone, Copy)]
 pub struct Reaction {
@@ -442,22 +420,7 @@ impl Reaction {
 
     /// Whether this reaction handles `change`.
     fn is_for(&self, change: &Change) -> bool {
-        (change.record_name() == Some(self.record) || self.when == When::Stamped)
-            && match self.when {
-                When::Changed => true,
-                When::Made => change.is_creation(),
-                When::Written => !change.is_removal(),
-                When::Removed => change.is_removal(),
-                When::Expired => change.is_expiry(),
-                When::Stamped => change.is_stamped(),
-                When::Became { field, from, to } => {
-                    change.text_before(field) == Some(from) && change.text(field) == Some(to)
-                }
-                When::Ended { field, to, of } => {
-                    let ends = |value: Option<&str>| value.is_some_and(|value| to.contains(&value));
-                    ends(change.text(field)) && !ends(change.text_before(field)) && change.text(of).is_some()
-                }
-            }
+        self.when.includes(self.record, change)
     }
 
     /// Reacts to the changes of one organisation, all at once. If this fails, it reacts to each change separately, so

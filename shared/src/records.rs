@@ -12,6 +12,7 @@ pub mod conversation;
 pub mod datasource;
 pub mod delivery;
 pub mod due;
+pub mod event;
 pub mod form;
 pub mod intent;
 pub mod tag;
@@ -37,7 +38,8 @@ pub mod prelude {
     };
     pub use crate::records::datasource::files::*;
     pub use crate::records::datasource::*;
-    pub use crate::records::delivery::{self, Delivery, EndpointHealth, EventId, NewDelivery, Observed};
+    pub use crate::records::delivery::{self, Delivery, EndpointHealth, NewDelivery, Observed};
+    pub use crate::records::event::{self, EventId, EventKind, EventPage, EventQuery, EventTypes, LoggedEvent};
     pub use crate::records::form::*;
     pub use crate::records::intent::*;
     pub use crate::records::tag::*;

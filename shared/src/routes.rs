@@ -144,6 +144,9 @@ routes! {
     ROTATE_KEY                          "key"               "rotate-key"                        POST   "/api/v1/api_key/{api_key_id}/rotate"                         Admin  200     256;
     LIST_AUDIT                          "audit"             "list-audit"                        GET    "/api/v1/audit"                                              Admin  200     256;
     READ_OWN_USER                       "user"              "read-own-user"                     GET    "/api/v1/user"                                               Read   200     256;
+    LIST_EVENTS                         "event"             "list-events"                       GET    "/api/v1/event"                                              Read   200     256;
+    READ_EVENT                          "event"             "read-event"                        GET    "/api/v1/event/{event_id}"                                   Read   200     256;
+    LIST_EVENT_TYPES                    "event"             "list-event-types"                  GET    "/api/v1/event_type"                                         Read   200     256;
     READ_USAGE                          "usage"             "read-usage"                        GET    "/api/v1/usage"                                              Read   200     256;
     REPORT_USAGE                        "usage"             "report-usage"                      POST   "/api/v1/usage"                                              Write  201     256;
 }

@@ -1,4 +1,5 @@
-//! Every minute: makes the deliveries ready that are due for a retry, and those that were ready but not sent.
+//! Every minute: makes the deliveries ready that are due for a retry, and those that were ready but not sent. It also tells
+//! of the conversations that have changed in the minute before.
 
 use shared::prelude::events::*;
 
@@ -8,6 +9,8 @@ impl ScheduledTask for ReleaseDeliveries {
     const NAME: &'static str = "release-deliveries";
 
     async fn tick(cx: &EventContext<'_>) -> Result<()> {
-        shared::delivery::outbox::release(cx).await
+        let (released, told) =
+            (shared::delivery::outbox::release(cx).await, shared::reactions::tell::tell_pending(cx).await);
+        released.and(told)
     }
 }

@@ -4,7 +4,8 @@
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use local::receiver::Receiver;
 use serde_json::{Value, json};
-use shared::records::delivery::{self, DeliveryOutcome, DeliveryState, EndpointHealth, EventId, NewDelivery, Observed};
+use shared::records::delivery::{self, DeliveryOutcome, DeliveryState, EndpointHealth, NewDelivery, Observed};
+use shared::records::event::EventId;
 use shared::records::widget::Widget;
 use shared::values::id::{EndpointId, WidgetId};
 use shared::values::time::Clock;

@@ -9,16 +9,21 @@ use shared::records::conversation;
 use shared::records::conversation::{Conversation, Message};
 use shared::records::delivery::{self, DeliveryOutcome};
 use shared::records::delivery::{Delivery, NewDelivery};
+use shared::records::event::{self, EventId, EventKind, LoggedEvent};
 use shared::routes;
 use shared::table::Table;
 use shared::table::declaration::Declared as _;
 use shared::table::filters::{Move, follow};
 use shared::table::reservation::remove_tokens;
 use shared::values::id::{ConversationId, WebhookId};
+use shared::values::json::JsonObject;
 use shared::values::time::Timestamp;
 
 use crate::Trouble;
 use crate::demo::{CreateRequest, Loader, appended, id_of, record_of, trouble};
+
+/// The year 2100, in milliseconds since 1970.
+const NEVER: i64 = 4_102_444_800_000;
 
 impl Loader<'_> {
     /// Inserts campaigns: first the running ones with their messages, which are stored with them, and then the ones
@@ -94,6 +99,24 @@ struct Spoken {
     #[serde(flatten)]
     conversation: Conversation,
     messages: Vec<Message>,
+}
+
+/// Puts the events of closed conversations into the log. They never expire, so the demo set has events at any time.
+pub(super) async fn log_events(table: &Table, records: Vec<Value>) -> Result<(), Trouble> {
+    #[derive(Debug, Deserialize)]
+    struct ClosedEvent {
+        conversation_id: ConversationId,
+    }
+    for record in records {
+        let ClosedEvent { conversation_id } = record_of(record)?;
+        let closed: Conversation = table.get(conversation_id).await.map_err(trouble)?;
+        let at = (closed.closed_at.unwrap_or(closed.updated_at), closed.version.number() + 1);
+        let data = JsonObject::of(&closed).unwrap_or_default();
+        let event = LoggedEvent::new(EventKind::CONVERSATION_CLOSED, EventId(conversation_id.0), at, data);
+        let event = LoggedEvent { conversation: Some(conversation_id), ..event };
+        event::append(table, &[event], Timestamp::from_unix_millis(NEVER)).await.map_err(trouble)?;
+    }
+    Ok(())
 }
 
 /// Adds deliveries of closed conversations and gives them up at once: no event of the demo set is ever sent.

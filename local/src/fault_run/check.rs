@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use shared::delivery::signature;
 use shared::records::campaign::{Campaign, CampaignContact, CampaignStatus, ContactStatus, Counts};
 use shared::records::conversation::Conversation;
-use shared::records::delivery::{Delivery, DeliveryState, EventId, KEPT};
+use shared::records::delivery::{Delivery, DeliveryState, KEPT};
+use shared::records::event::EventId;
 use shared::values::id::{CampaignContactId, ContactId, ConversationId, DeliveryId, WidgetId};
 use uuid::Uuid;
 

@@ -354,8 +354,8 @@ pub fn demo_id(organisation: char, parameter: &str) -> String {
         "campaign_contact_id" => id(organisation, kind::CAMPAIGN, 1),
         "campaign_id" => id(organisation, kind::CAMPAIGN, 0),
         "conversation_id" => id(organisation, kind::CONVERSATION, 1),
-        // A delivery has the id of its conversation, except for the place.
-        "delivery_id" => id(organisation, kind::CONVERSATION, 0),
+        // An event has the id of its conversation, and a delivery too, except for the place.
+        "delivery_id" | "event_id" => id(organisation, kind::CONVERSATION, 0),
         "link_tag_entity_id" => id(organisation, kind::LINK, 1),
         // The first key is that of the calls.
         "api_key_id" => id(organisation, kind::API_KEY, 2),

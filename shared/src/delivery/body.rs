@@ -9,9 +9,11 @@ use crate::records::campaign::{self, Campaign, CampaignContact, CampaignStatus, 
 use crate::records::contact::Contact;
 use crate::records::conversation::{self, Conversation, Message};
 use crate::records::delivery::{Delivery, Subject};
+use crate::records::event::{EventId, HAVE_TRANSCRIPTS, LONGEST, LoggedEvent};
 use crate::request::error::Error;
 use crate::table::{Table, TableError};
 use crate::values::id::{CampaignContactId, CampaignId, ConversationId, WebhookId, WidgetId};
+use crate::values::json::JsonObject;
 use crate::values::time::Timestamp;
 
 /// Why a delivery was not sent.
@@ -48,6 +50,11 @@ pub(super) struct Body {
     pub share: Option<ResourceShare>,
 }
 
+fn printed(event: &LoggedEvent, share: Option<ResourceShare>) -> Result<Body, Unsent> {
+    let text = serde_json::to_string(event).map_err(|error| Error::Internal(error.to_string()))?;
+    Ok(Body { text, share })
+}
+
 fn print(was: &Delivery, data: EventData<'_>) -> Result<Body, Unsent> {
     let text = serde_json::to_string(&Event::of(was, data)).map_err(|error| Error::Internal(error.to_string()))?;
     Ok(Body { text, share: None })
@@ -58,11 +65,47 @@ impl Outbox<'_> {
     pub(super) async fn body(&self, endpoint: &Endpoint, was: &Delivery) -> Result<Body, Unsent> {
         match was.subject() {
             Some(Subject::Test) => print(was, EventData::Test(TestData::of(WebhookId(endpoint.id.0)))),
+            Some(Subject::Logged(id)) => self.logged(&endpoint.table, was, id).await,
             Some(Subject::Closed(id)) => self.closed(&endpoint.table, was, id).await,
             Some(Subject::Campaign(id)) => self.of_campaign(endpoint, was, id).await,
             Some(Subject::Requested(id)) => requested(endpoint, was, id).await,
             None => Err(Error::Internal("a delivery of nothing".into()).into()),
         }
+    }
+
+    /// An event of the log. That of a conversation has all that was said by then.
+    async fn logged(&self, table: &Table, was: &Delivery, id: EventId) -> Result<Body, Unsent> {
+        let event = table.find::<LoggedEvent>(id).await?;
+        let event = event.ok_or(Unsent::Impossible("the event is no longer in the log"))?;
+        let of = event.conversation.filter(|_| HAVE_TRANSCRIPTS.contains(&event.event));
+        match of {
+            Some(id) => self.with_transcript(table, was, event, id).await,
+            None => printed(&event, None),
+        }
+    }
+
+    async fn with_transcript(
+        &self,
+        table: &Table,
+        was: &Delivery,
+        event: LoggedEvent,
+        id: ConversationId,
+    ) -> Result<Body, Unsent> {
+        let gone = || Unsent::Impossible("the conversation is gone");
+        let (now, then) = (table.find::<Conversation>(id).await?.ok_or_else(gone)?, event.data.read::<Conversation>());
+        let then = then.ok_or_else(gone)?;
+        let path = format!("/api/v1/conversation/{id}/transcript");
+        if now.text_bytes > LONGEST as u64 {
+            return printed(&event.truncated(Some(path)), None);
+        }
+        let share = self.bounds.body(table.tenant.org(), &now, self.patience(was)).await.ok_or(Unsent::Postponed)?;
+        let said = conversation::said_between(table, id, 0..then.chat_count).await?;
+        let whole = JsonObject::of(&ConversationData::of(&then, &said)).filter(|data| data.len() <= LONGEST);
+        let event = match whole {
+            Some(data) => LoggedEvent { data, ..event },
+            None => event.truncated(Some(path)),
+        };
+        printed(&event, Some(share))
     }
 
     /// The event of a closed conversation, which never changes, so the delivery needs no copy of it.

@@ -252,6 +252,9 @@ impl EndpointTarget {
         if !webhook.enabled {
             return Ok(Self::Nowhere("the webhook is disabled"));
         }
+        if webhook.endpoint.is_empty() {
+            return Ok(Self::Nowhere("the webhook has no endpoint"));
+        }
         if let Err(instead) = Self::open(table, &mut webhook).await {
             return Ok(instead);
         }

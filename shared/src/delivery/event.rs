@@ -9,7 +9,8 @@ use crate::records::campaign::{Campaign, CampaignContact};
 use crate::records::contact::Contact;
 use crate::records::contact_point::PhoneNumber;
 use crate::records::conversation::{Conversation, Message};
-use crate::records::delivery::{Delivery, EventId, EventKind};
+use crate::records::delivery::Delivery;
+use crate::records::event::{EventId, EventKind, HAVE_TRANSCRIPTS, LoggedEvent};
 use crate::values::id::{
     AssistantId, CampaignContactId, CampaignId, ContactId, ConversationId, MessageId, WebhookId, WidgetId,
 };
@@ -140,27 +141,41 @@ crate::object! {
     }
 }
 
-/// The JSON schema of the body of each event, by the event's name.
-pub fn schemas() -> Vec<(&'static str, Value)> {
-    let schema = |kind: EventKind| {
-        let data = match kind {
-            EventKind::ConversationClosed => ConversationData::schema(),
-            EventKind::CampaignMessage | EventKind::CampaignCall => CampaignData::schema(),
-            EventKind::MessageRequested | EventKind::CallRequested => RequestedData::schema(),
-            EventKind::WebhookTest => TestData::schema(),
+/// The JSON schema of the body of each event that is no change of a record: its data alone for the events of the log.
+pub fn schemas() -> Vec<(EventKind, Value)> {
+    let of_connectors = EventKind::OF_CONNECTORS.iter().chain([&EventKind::WEBHOOK_TEST]).map(|kind| {
+        let data = match *kind {
+            EventKind::CAMPAIGN_MESSAGE | EventKind::CAMPAIGN_CALL => CampaignData::schema(),
+            EventKind::MESSAGE_REQUESTED | EventKind::CALL_REQUESTED => RequestedData::schema(),
+            _ => TestData::schema(),
         };
-        let constant = |word: &str| json!({"type": "string", "const": word});
-        let members = vec![
-            member::<EventId>("id", true, "The same on every attempt, and that of the header `webhook-id`."),
-            Member { name: "object", required: true, schema: constant("event") },
-            Member { name: "event", required: true, schema: constant(kind.as_str()) },
-            member::<Timestamp>("created_at", true, "When it happened."),
-            Member { name: "data", required: true, schema: data },
-        ];
-        let name = kind.as_str().split('.').map(capitalised).chain(["Event".to_owned()]).collect::<String>();
-        (kind.as_str(), titled(object(members), &name, "The body of an event."))
-    };
-    EventKind::WORDS.iter().copied().filter_map(EventKind::from_word).map(schema).collect()
+        (*kind, envelope(*kind, data, Vec::new()))
+    });
+    let with_transcript = HAVE_TRANSCRIPTS.map(|kind| (kind, logged_schema(kind, ConversationData::schema())));
+    of_connectors.chain(with_transcript).collect()
+}
+
+/// The JSON schema of the body of an event of the log, with this data.
+pub fn logged_schema(kind: EventKind, data: Value) -> Value {
+    // The webhook that an assistant names gets its closed conversations without these.
+    let required = kind != EventKind::CONVERSATION_CLOSED;
+    let members = LoggedEvent::members().map(|member| Member { required, ..member });
+    envelope(kind, data, members.into())
+}
+
+fn envelope(kind: EventKind, data: Value, more: Vec<Member>) -> Value {
+    let constant = |word: &str| json!({"type": "string", "const": word});
+    let mut members = vec![
+        member::<EventId>("id", true, "The same on every attempt, and that of the header `webhook-id`."),
+        Member { name: "object", required: true, schema: constant("event") },
+        Member { name: "event", required: true, schema: constant(kind.as_str()) },
+        member::<Timestamp>("created_at", true, "When it happened."),
+        Member { name: "data", required: true, schema: data },
+    ];
+    members.extend(more);
+    let words = kind.as_str().split(['.', '_']);
+    let name = words.map(capitalised).chain(["Event".to_owned()]).collect::<String>();
+    titled(object(members), &name, "The body of an event.")
 }
 
 impl<'a> Event<'a> {

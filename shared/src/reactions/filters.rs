@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::reactions::{ALL, When};
+use crate::reactions::{ALL, When, tell};
 use crate::table::change::DYNAMODB;
 use crate::table::stamp::STAMP;
 
@@ -16,10 +16,15 @@ pub fn filters() -> Vec<Value> {
         let records = ALL.iter().filter(|reaction| kinds.contains(&reaction.when)).map(|reaction| reaction.record);
         records.collect::<BTreeSet<_>>()
     };
-    let (removed, changed) = (of(&[When::Removed, When::Changed]), of(&[When::Changed, When::Written, When::Made]));
+    let (mut removed, mut changed) =
+        (of(&[When::Removed, When::Changed]), of(&[When::Changed, When::Written, When::Made]));
+    removed.extend(tell::records());
+    changed.extend(tell::records());
+    removed.remove("");
+    changed.remove("");
     let became =
         ALL.iter().filter(|reaction| !changed.contains(reaction.record)).filter_map(|reaction| match reaction.when {
-            When::Changed | When::Made | When::Written | When::Removed | When::Expired => None,
+            When::Changed | When::Made | When::Written | When::Removed | When::Expired | When::Told => None,
             When::Stamped => Some(json!({
                 "eventName": ["INSERT", "MODIFY"],
                 "dynamodb": {"NewImage": {STAMP: {"S": [{"exists": true}]}}},

@@ -5,7 +5,8 @@ pub(crate) mod storage;
 
 pub use requested::{CallToNumber, MessageToNumber, Requested, send_message, start_call};
 pub use storage::{
-    Changed, add_message, forget_threads, message, open_thread, open_threads, transcribed, transcript, with_contact,
+    Changed, add_message, forget_threads, message, open_thread, open_threads, said_between, transcribed, transcript,
+    with_contact,
 };
 pub(crate) use storage::{keep_text, said_in};
 

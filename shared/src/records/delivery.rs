@@ -9,43 +9,19 @@ pub(crate) use state::UNSENT;
 pub use state::{DeliveryOutcome, DeliveryStage, KEPT};
 pub use storage::{all_at, announce_closed, at, deferred, enqueue, held, of_webhook, redeliver};
 
-use serde::{Deserialize, Serialize};
-use serde_json::json;
 use uuid::Uuid;
 
-use crate::input::schema::{Schema, Value};
 use crate::records::campaign::Campaign;
 use crate::records::contact_point::PhoneNumber;
 use crate::records::conversation::{Conversation, Requested};
 use crate::records::delivery::storage::deferred_partition;
 use crate::records::due::Due;
+use crate::records::event::{EventId, EventKind, LoggedEvent};
 use crate::table::version::Version;
 use crate::values::id::{
     CampaignContactId, CampaignId, ContactId, ConversationId, DeliveryId, EndpointId, MessageId, with_ordinal,
 };
 use crate::values::time::Timestamp;
-
-crate::choice! {
-    /// What happened.
-    pub enum EventKind {
-        ConversationClosed = "conversation.closed",
-        CampaignMessage = "campaign.message",
-        CampaignCall = "campaign.call",
-        MessageRequested = "message.requested",
-        CallRequested = "call.requested",
-        WebhookTest = "webhook.test",
-    }
-}
-
-impl EventKind {
-    /// Whether it is sent to the connector of a widget, and not to a webhook.
-    pub const fn is_for_connector(self) -> bool {
-        match self {
-            Self::CampaignMessage | Self::CampaignCall | Self::MessageRequested | Self::CallRequested => true,
-            Self::ConversationClosed | Self::WebhookTest => false,
-        }
-    }
-}
 
 crate::choice! {
     /// The state of a delivery.
@@ -58,38 +34,6 @@ crate::choice! {
         Delivered = "delivered",
         /// Given up: there are no more attempts.
         Dead = "dead",
-    }
-}
-
-/// The id of an event is the id of the record that the event is about. So a change that is processed again makes no
-/// second event, and receivers recognise a repeat by the id.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct EventId(pub Uuid);
-
-impl std::fmt::Display for EventId {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "{}", self.0)
-    }
-}
-
-impl Serialize for EventId {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for EventId {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        // Earlier ids began with `evt_`.
-        let id = text.strip_prefix("evt_").unwrap_or(&text).parse().ok();
-        id.map(Self).ok_or_else(|| serde::de::Error::custom("no event id"))
-    }
-}
-
-impl Schema for EventId {
-    fn schema() -> Value {
-        json!({"type": "string", "format": "uuid"})
     }
 }
 
@@ -181,6 +125,8 @@ crate::record! {
         hidden to: Option<PhoneNumber> = None,
         /// When it expires, in seconds since 1970; only a delivery that has ended expires.
         hidden ttl: Option<i64> = None,
+        /// Whether its event is in the log, from where its body comes.
+        hidden logged: bool = false,
     }
 }
 
@@ -189,6 +135,8 @@ crate::record! {
 pub enum Subject {
     /// No subject: it is a test of a webhook.
     Test,
+    /// An event of the log.
+    Logged(EventId),
     /// A closed conversation.
     Closed(ConversationId),
     /// A contact of a campaign.
@@ -201,10 +149,12 @@ impl Delivery {
     /// Its subject; `None` if its item lacks the record that its event is about.
     pub fn subject(&self) -> Option<Subject> {
         match self.event {
-            EventKind::WebhookTest => Some(Subject::Test),
-            EventKind::ConversationClosed => self.conversation_id.map(Subject::Closed),
-            EventKind::CampaignMessage | EventKind::CampaignCall => self.campaign_contact_id.map(Subject::Campaign),
-            EventKind::MessageRequested | EventKind::CallRequested => self.conversation_id.map(Subject::Requested),
+            _ if self.logged => Some(Subject::Logged(self.event_id)),
+            EventKind::WEBHOOK_TEST => Some(Subject::Test),
+            EventKind::CONVERSATION_CLOSED => self.conversation_id.map(Subject::Closed),
+            EventKind::CAMPAIGN_MESSAGE | EventKind::CAMPAIGN_CALL => self.campaign_contact_id.map(Subject::Campaign),
+            EventKind::MESSAGE_REQUESTED | EventKind::CALL_REQUESTED => self.conversation_id.map(Subject::Requested),
+            _ => None,
         }
     }
 
@@ -238,6 +188,8 @@ pub struct NewDelivery {
     pub contact_id: Option<ContactId>,
     /// The telephone number that a single message or call is for.
     pub to: Option<PhoneNumber>,
+    /// Whether the event is in the log.
+    pub logged: bool,
     /// Time of the event.
     pub at: Timestamp,
 }
@@ -256,25 +208,38 @@ impl NewDelivery {
             message_id: None,
             contact_id: None,
             to: None,
+            logged: false,
             at,
         }
     }
 
     /// A test event: the only thing it shows is that it arrived.
     pub const fn test(event_id: EventId, at: Timestamp) -> Self {
-        Self::of(EventKind::WebhookTest, event_id, at)
+        Self::of(EventKind::WEBHOOK_TEST, event_id, at)
+    }
+
+    /// An event of the log.
+    pub fn logged(event: &LoggedEvent) -> Self {
+        Self { conversation_id: event.conversation, logged: true, ..Self::of(event.event, event.id, event.created_at) }
+    }
+
+    /// The origin that the marker names by which `endpoint` gets the event only once. Several endpoints may get an event
+    /// of the log.
+    pub const fn origin(&self, endpoint: EndpointId) -> Uuid {
+        let (event, endpoint) = (self.event_id.0.as_u128(), endpoint.0.as_u128());
+        if self.logged { Uuid::from_u128(event ^ endpoint) } else { self.event_id.0 }
     }
 
     /// The event that `conversation` was closed.
     pub fn closed(conversation: &Conversation) -> Self {
         let at = conversation.closed_at.unwrap_or(conversation.updated_at);
-        let closed = Self::of(EventKind::ConversationClosed, EventId(conversation.id.0), at);
+        let closed = Self::of(EventKind::CONVERSATION_CLOSED, EventId(conversation.id.0), at);
         Self { conversation_id: Some(conversation.id), ..closed }
     }
 
     /// The event that the contact with the number `to` gets a single message or call.
     pub fn requested(new: &Requested, to: PhoneNumber, at: Timestamp) -> Self {
-        let event = if new.message_id.is_some() { EventKind::MessageRequested } else { EventKind::CallRequested };
+        let event = if new.message_id.is_some() { EventKind::MESSAGE_REQUESTED } else { EventKind::CALL_REQUESTED };
         let Requested { conversation_id, contact_id, message_id, event_id } = *new;
         let (conversation_id, contact_id) = (Some(conversation_id), Some(contact_id));
         Self { conversation_id, message_id, contact_id, to: Some(to), ..Self::of(event, event_id, at) }
@@ -288,7 +253,7 @@ impl NewDelivery {
         calls: bool,
         at: Timestamp,
     ) -> Self {
-        let event = if calls { EventKind::CampaignCall } else { EventKind::CampaignMessage };
+        let event = if calls { EventKind::CAMPAIGN_CALL } else { EventKind::CAMPAIGN_MESSAGE };
         let id = EventId(if campaign.round == 0 { contact.0 } else { fresh });
         Self {
             campaign_contact_id: Some(contact),
@@ -336,6 +301,7 @@ impl Delivery {
             releases: 0,
             to: new.to,
             ttl: None,
+            logged: new.logged,
             version: Version::default(),
         }
         .made_ready(now)

@@ -30,6 +30,8 @@ pub enum Due {
     Campaign,
     /// Webhooks at the payment provider whose agencies are deleted.
     RetiredWebhook,
+    /// Changes of conversations that are not told yet.
+    Event,
 }
 
 impl Due {
@@ -39,6 +41,7 @@ impl Due {
             Self::Endpoint => "ENDPOINT",
             Self::Campaign => "CAMPAIGN",
             Self::RetiredWebhook => "RETIRED_WEBHOOK",
+            Self::Event => "EVENT",
         }
     }
 

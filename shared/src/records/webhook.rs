@@ -1,14 +1,18 @@
 //! Webhooks: the addresses to which an organisation's events are sent, and the secrets that sign the events.
 
+pub mod subscription;
+
 use serde::{Deserialize, Serialize};
 
+use crate::input::bounded::UpTo;
 use crate::input::schema::{Schema, Value, extended, titled};
 use crate::input::{Location, Patch, member};
+use crate::records::webhook::subscription::EventPattern;
 use crate::request::error::{Error, Result};
 use crate::table::declaration::Declared;
 use crate::table::quota::{Amounts, Quota};
 use crate::values::hash::{hex, sha256};
-use crate::values::id::WebhookId;
+use crate::values::id::{AssistantId, WebhookId, WidgetId};
 use crate::values::secret::{FoundSecret, HoldsSecrets, Secret, StoredSecret};
 use crate::values::text::Name;
 use crate::values::time::Timestamp;
@@ -31,12 +35,18 @@ crate::choice! {
 crate::record! {
     /// A webhook: an address that an organisation's events are sent to.
     pub struct Webhook(WebhookId): listed("WEBHOOK", counted Webhook::uses_of_quotas) {
-        /// HTTPS address of the server that gets the events.
-        input(address) endpoint: String,
+        /// HTTPS address of the server that gets the events. Empty: nothing is sent, and the events are only in the log.
+        input(address) endpoint: String = String::new(),
         /// Name of the webhook, for those who manage it.
         input name: Option<Name> = None,
         /// True to send events. Setting it clears `disabled_reason`.
         input enabled: bool = true,
+        /// The events that it gets: types such as `contact.created`, `contact.*` for all of one kind, or `*` for all. Empty: the events of conversations, captured forms and captured intents, except for assistants that name a webhook themselves.
+        input events: UpTo<100, EventPattern> = UpTo::default(),
+        /// Only events of these assistants; empty for all.
+        input assistant_ids: UpTo<100, AssistantId> = UpTo::default(),
+        /// Only events of these widgets; empty for all.
+        input widget_ids: UpTo<100, WidgetId> = UpTo::default(),
         /// Why the service disabled the webhook; null if it did not.
         own disabled_reason: Option<DisabledReason> = None,
         /// Time at which the service disabled the webhook; null if it did not.

@@ -7,6 +7,7 @@ use serde_dynamo::{AttributeValue, Item};
 use crate::table::error::TableError;
 use crate::table::keys::{Key, PK, RECORD, SK};
 use crate::table::stamp::{REMOVED, STAMP};
+use crate::table::version::VERSION;
 use crate::values::time::Timestamp;
 
 /// A change of an item.
@@ -62,11 +63,24 @@ impl Change {
         &self.dynamodb.sequence_number
     }
 
-    /// Milliseconds since the item was changed.
-    pub fn age(&self, now: Timestamp) -> i64 {
+    /// When the item was changed, to the second.
+    pub fn at(&self) -> Timestamp {
         #[expect(clippy::cast_possible_truncation, reason = "a point in time has few digits")]
         let at = (self.dynamodb.approximate_creation_date_time * 1000.0) as i64;
-        now.unix_millis() - at
+        Timestamp::from_unix_millis(at)
+    }
+
+    /// Milliseconds since the item was changed.
+    pub fn age(&self, now: Timestamp) -> i64 {
+        now.unix_millis() - self.at().unix_millis()
+    }
+
+    /// A number that grows with each change of the record in the item: one more than its version. A removal has the next
+    /// one.
+    pub fn sequence(&self) -> u64 {
+        let version = |image: &Option<Item>| image.as_ref().map(|item| number(item, VERSION).unwrap_or_default());
+        let after = version(&self.dynamodb.new_image).map(|version| version + 1);
+        after.or(version(&self.dynamodb.old_image).map(|version| version + 2)).unwrap_or_default()
     }
 
     /// The item's key.
@@ -116,6 +130,13 @@ impl Change {
 fn text<'a>(item: &'a Item, name: &str) -> Option<&'a str> {
     match item.get(name) {
         Some(AttributeValue::S(text)) => Some(text),
+        _ => None,
+    }
+}
+
+fn number(item: &Item, name: &str) -> Option<u64> {
+    match item.get(name) {
+        Some(AttributeValue::N(number)) => number.parse().ok(),
         _ => None,
     }
 }

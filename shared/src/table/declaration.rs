@@ -280,7 +280,7 @@ pub trait MayBeAddress {
 
 impl MayBeAddress for String {
     fn address(&self) -> Option<&str> {
-        Some(self)
+        Some(&**self).filter(|address| !address.is_empty())
     }
 }
 

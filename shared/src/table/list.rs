@@ -30,6 +30,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
+use std::sync::Arc;
 
 use futures_util::future::{BoxFuture, try_join_all};
 
@@ -43,6 +44,7 @@ use crate::table::query::Found;
 use crate::table::reservation::{Token, missing};
 use crate::table::stored::Listed;
 use crate::values::id::{SPREAD, ordinal};
+use crate::values::time::Timestamp;
 
 /// A list's head and sections, as one query reads them.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -210,6 +212,32 @@ impl Table {
         let ordinals = self.ordinals(&list).await?;
         let first = ordinals.nth(ordinals.count().saturating_sub(count));
         self.rows(&list, ordinals, first, usize::MAX).await
+    }
+
+    /// The rows of a list that has at most `most`, as they were a moment ago: this process remembers them for some
+    /// seconds.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub(crate) async fn remembered<R: Listed>(
+        &self,
+        of: R::Of,
+        (most, seconds): (usize, i64),
+        now: Timestamp,
+    ) -> Result<Arc<Vec<R>>, TableError> {
+        let (list, recent) = (R::list(of), &self.store.recent);
+        let head = list_head(&self.tenant, &list);
+        if let Some(rows) = recent.rows(&head, now) {
+            return Ok(rows);
+        }
+        let rows = Arc::new(self.rows(&list, Ordinals::default(), 0, most).await?);
+        recent.keep_rows(&head, &rows, now.plus_seconds(seconds));
+        Ok(rows)
+    }
+
+    /// Reads the rows of a list again the next time.
+    pub(crate) fn forget<R: Listed>(&self, of: R::Of) {
+        self.store.recent.drop_rows(&list_head(&self.tenant, &R::list(of)));
     }
 
     /// A page of `R`'s list: of the rows that match the query's filters, if it has any.

@@ -1,5 +1,6 @@
 //! The memory of a process about the table, which saves repeated calls.
 
+use std::any::Any;
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,6 +24,11 @@ const SENDERS: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
 /// The number of users without a plan that it remembers.
 const PLANLESS: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
 
+/// The number of short lists whose rows it remembers.
+const SHORT_LISTS: NonZeroUsize = NonZeroUsize::new(256).unwrap();
+/// The number of organisations whose last page of events it remembers.
+const LOGS: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
+
 /// The memory of a process. Clones share it.
 #[derive(Debug, Clone)]
 pub(crate) struct Recent(Arc<Mutex<Entries>>);
@@ -37,6 +43,10 @@ struct Entries {
     sends: LruCache<OrgId, (u64, Timestamp)>,
     /// Users who had no plan a while ago, and until when that counts.
     planless: LruCache<UserId, Timestamp>,
+    /// The rows of short lists, by the partition key of the list's head, and until when they count.
+    rows: LruCache<String, (Arc<dyn Any + Send + Sync>, Timestamp)>,
+    /// The last known page of the events of an organisation.
+    pages: LruCache<OrgId, u64>,
 }
 
 impl Default for Recent {
@@ -46,6 +56,8 @@ impl Default for Recent {
             existing: LruCache::new(RECORDS),
             sends: LruCache::new(SENDERS),
             planless: LruCache::new(PLANLESS),
+            rows: LruCache::new(SHORT_LISTS),
+            pages: LruCache::new(LOGS),
         })))
     }
 }
@@ -105,6 +117,33 @@ impl Recent {
     /// Whether a user had no plan a while ago.
     pub(super) fn is_planless(&self, user: UserId, now: Timestamp) -> bool {
         self.entries().planless.get(&user).is_some_and(|until| now < *until)
+    }
+
+    /// Remembers the rows of a short list until then.
+    pub(super) fn keep_rows<R: Send + Sync + 'static>(&self, head: &Key, rows: &Arc<Vec<R>>, until: Timestamp) {
+        self.entries().rows.put(head.pk.clone(), (Arc::<Vec<R>>::clone(rows), until));
+    }
+
+    /// The rows of a short list, if they were read a while ago.
+    pub(super) fn rows<R: Send + Sync + 'static>(&self, head: &Key, now: Timestamp) -> Option<Arc<Vec<R>>> {
+        let mut entries = self.entries();
+        let (rows, _) = entries.rows.get(&head.pk).filter(|(_, until)| now < *until)?;
+        Arc::clone(rows).downcast().ok()
+    }
+
+    /// Forgets the rows of a list.
+    pub(super) fn drop_rows(&self, head: &Key) {
+        self.entries().rows.pop(&head.pk);
+    }
+
+    /// Remembers the last page of the events of an organisation.
+    pub(crate) fn note_page(&self, org: OrgId, page: u64) {
+        self.entries().pages.put(org, page);
+    }
+
+    /// The last page of the events of an organisation, as far as this process knows.
+    pub(crate) fn last_page(&self, org: OrgId) -> Option<u64> {
+        self.entries().pages.get(&org).copied()
     }
 
     fn entries(&self) -> MutexGuard<'_, Entries> {

@@ -46,7 +46,7 @@ pub struct Store {
     pub(super) table_name: Arc<str>,
     pub(super) meter: Meter,
     pub(super) calls: Calls,
-    pub(super) recent: Recent,
+    pub(crate) recent: Recent,
     /// The limits of each organisation.
     pub(super) quotas: Quotas,
     /// Seals and opens the secrets of records.

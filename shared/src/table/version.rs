@@ -9,7 +9,7 @@ use crate::table::expression::Condition;
 use crate::table::item::{Item, number, text};
 
 /// The attribute that counts the changes; an item without a change lacks it.
-const VERSION: &str = "version";
+pub(super) const VERSION: &str = "version";
 /// The attribute that names the request which changed the row last.
 const CHANGED_BY: &str = "changed_by";
 
@@ -45,6 +45,11 @@ impl Version {
     /// The version in an item.
     pub const fn stored(number: Option<u64>, by: Option<Uuid>, is_counted: bool) -> Self {
         Self { number: if let Some(number) = number { number } else { 0 }, by, is_counted }
+    }
+
+    /// The number of changes.
+    pub const fn number(self) -> u64 {
+        self.number
     }
 
     /// Whether the counters of the organisation include what the row uses. They do not include a row that was written

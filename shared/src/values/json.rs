@@ -7,7 +7,7 @@ mod guarded;
 mod nulls;
 mod texts;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::value::RawValue;
@@ -33,6 +33,46 @@ pub struct JsonArray(Box<RawValue>);
 pub struct JsonObjects(Box<RawValue>);
 
 impl JsonObject {
+    /// What `value` is in an answer; `None` if that is no JSON.
+    pub fn of(value: &impl Serialize) -> Option<Self> {
+        serde_json::value::to_raw_value(value).ok().map(Self)
+    }
+
+    /// Its length in bytes.
+    pub fn len(&self) -> usize {
+        self.0.get().len()
+    }
+
+    /// Whether it has no members.
+    pub fn is_empty(&self) -> bool {
+        self.0.get() == "{}"
+    }
+
+    /// The member `name` alone.
+    pub fn only(&self, name: &str) -> Option<Self> {
+        let mut members = self.read::<BTreeMap<String, Box<RawValue>>>()?;
+        members.retain(|member, _| member == name);
+        Self::of(&members)
+    }
+
+    /// Whether it has a member `name`.
+    pub fn has(&self, name: &str) -> bool {
+        self.read::<BTreeMap<String, de::IgnoredAny>>().is_some_and(|members| members.contains_key(name))
+    }
+
+    /// What it is an answer of.
+    pub fn read<T: de::DeserializeOwned>(&self) -> Option<T> {
+        serde_json::from_str(self.0.get()).ok()
+    }
+
+    /// The members of `was` that are missing here, or have another value.
+    pub fn former(&self, was: &Self) -> Option<Self> {
+        let members = |object: &Self| object.read::<BTreeMap<String, Box<RawValue>>>();
+        let (is, mut former) = (members(self)?, members(was)?);
+        former.retain(|name, value| is.get(name).is_none_or(|is| is.get() != value.get()));
+        Self::of(&former)
+    }
+
     /// The member `name`, if it exists and is text.
     pub fn text(&self, name: &'static str) -> Option<String> {
         let source = Source::body(Some(self.0.get().as_bytes())).ok()?;

@@ -1,6 +1,7 @@
 //! How the messages of a conversation are stored, and how a contact's open conversation is found.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Range;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures_util::future::try_join_all;
@@ -282,6 +283,15 @@ pub async fn with_contact(
 /// [`TableError`].
 pub async fn transcript(table: &Table, id: ConversationId) -> Result<Vec<Message>, TableError> {
     messages(table, &Message::key(&table.tenant, (id, 0)), None).await
+}
+
+/// The messages at these places of a conversation.
+///
+/// # Errors
+/// [`TableError`].
+pub async fn said_between(table: &Table, id: ConversationId, places: Range<u64>) -> Result<Vec<Message>, TableError> {
+    let count = usize::try_from(places.end - places.start).unwrap_or(usize::MAX);
+    messages(table, &Message::key(&table.tenant, (id, places.start)), Some(count)).await
 }
 
 /// The message `id` of a conversation.

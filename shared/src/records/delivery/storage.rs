@@ -65,7 +65,7 @@ impl<M> Transaction<'_, M> {
         now: Timestamp,
     ) -> Result<DeliveryId, TableError> {
         let id = new.id(ordinal);
-        self.made_by_until(new.event_id.0, id.0, now.plus_seconds(REMEMBERED)).or(repeated);
+        self.made_by_until(new.origin(endpoint), id.0, now.plus_seconds(REMEMBERED)).or(repeated);
         self.insert((endpoint, id), &Delivery::new(id, new, now))?;
         Ok(id)
     }
@@ -98,7 +98,8 @@ pub async fn enqueue(
                 }
                 Err(Cancelled::Condition(..)) => {
                     // The change that caused them is processed again: most of its deliveries exist.
-                    let markers: Vec<Key> = left.iter().map(|new| made_by(&table.tenant, new.event_id.0)).collect();
+                    let markers: Vec<Key> =
+                        left.iter().map(|new| made_by(&table.tenant, new.origin(endpoint))).collect();
                     let made = table.store.get_attributes(&markers, "pk, sk, id").await?;
                     for (index, key) in markers.iter().enumerate().rev() {
                         if let Some(marker) = made.get(key) {

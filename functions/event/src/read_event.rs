@@ -1,0 +1,16 @@
+//! `GET /api/v1/event/{event_id}`: reads an event of the last 30 days.
+
+use shared::prelude::*;
+
+pub struct ReadEvent;
+
+impl Operation for ReadEvent {
+    type Path = EventId;
+    type Query = ();
+    type Body = ();
+    type Reply = Retrieved<LoggedEvent>;
+
+    async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
+        event::logged(&cx.table, request.path, cx.now()).await.on_missing("event_id").map(Retrieved)
+    }
+}

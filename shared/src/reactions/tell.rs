@@ -1,0 +1,441 @@
+//! Tells of changes: an event goes into the log, and a delivery to each webhook that subscribes to it.
+//!
+//! An event that nobody subscribes to is not made. The webhooks of an organisation are read once in half a minute.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use futures_util::future::try_join_all;
+use futures_util::stream::{self, StreamExt as _};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::Reacting;
+use crate::delivery::event::logged_schema;
+use crate::input::member;
+use crate::input::schema::{Schema, Value, extended, titled};
+use crate::records::agency::{Agency, BillingPlan};
+use crate::records::assistant::Assistant;
+use crate::records::campaign::{Campaign, CampaignContact};
+use crate::records::contact::Contact;
+use crate::records::conversation::{self, Conversation, Message};
+use crate::records::datasource::{Datasource, DatasourceFile, DatasourceLink};
+use crate::records::delivery::{self, Delivery, NewDelivery};
+use crate::records::due::Due;
+use crate::records::event::kind::{RECORDS, RecordKinds, Sign};
+use crate::records::event::{self, EventId, EventKind, LONGEST, LoggedEvent, pending};
+use crate::records::form::Form;
+use crate::records::intent::{Intent, IntentLink};
+use crate::records::tag::{Link, Tag};
+use crate::records::user::User;
+use crate::records::webhook::Webhook;
+use crate::records::webhook::subscription::{EventScope, Subscriptions};
+use crate::records::widget::Widget;
+use crate::request::error::{Error, Result};
+use crate::request::event::EventContext;
+use crate::routes;
+use crate::table::Table;
+use crate::table::change::Change;
+use crate::table::declaration::Declared as _;
+use crate::table::keys::Key;
+use crate::table::stored::Listed;
+use crate::values::id::{AssistantId, ContactId, WebhookId, WidgetId};
+use crate::values::json::JsonObject;
+use crate::values::tenant::Tenant;
+use crate::values::time::Timestamp;
+
+/// Seconds for which a process knows the webhooks of an organisation.
+pub const KNOWN: i64 = 30;
+/// The most webhooks of an organisation: the limit of their quota.
+const MOST_WEBHOOKS: usize = 1000;
+/// The pending changes of conversations that a tick reads from each partition, and works on at the same time.
+const PENDING: (i32, usize) = (100, 8);
+
+/// Whether an event may tell of `change`.
+pub(super) fn is_told(change: &Change) -> bool {
+    change.record_name().is_some_and(|name| {
+        name == Conversation::NAME
+            || kinds_of(name).is_some()
+            || (name == Delivery::NAME && ends_campaign_contact(change))
+    })
+}
+
+/// The names of the records whose changes are told.
+pub(super) fn records() -> impl Iterator<Item = &'static str> {
+    RECORDS.iter().map(|kinds| kinds.record).chain([Conversation::NAME])
+}
+
+fn kinds_of(record: &str) -> Option<&'static RecordKinds> {
+    RECORDS.iter().find(|kinds| kinds.record == record)
+}
+
+/// Whether `change` ends the delivery to a contact of a campaign.
+fn ends_campaign_contact(change: &Change) -> bool {
+    let ends = |state: Option<&str>| state.is_some_and(|state| ["delivered", "dead"].contains(&state));
+    ends(change.text("state")) && !ends(change.text_before("state")) && change.text("campaign_id").is_some()
+}
+
+/// Tells of the changes of an organisation, in their order.
+pub(super) async fn tell(cx: &Reacting<'_>, changes: &[&Change]) -> Result<()> {
+    // The webhooks are read again at once where this process sees one of them change.
+    if changes.iter().any(|change| change.record_name() == Some(Webhook::NAME)) {
+        cx.table.forget::<Webhook>(());
+    }
+    let telling = Telling::of(&cx.table, cx.now).await?;
+    if telling.subscriptions.is_empty() {
+        return Ok(());
+    }
+    let mut told = Vec::new();
+    for change in changes {
+        told.extend(telling.events(change).await?);
+    }
+    telling.publish(told).await
+}
+
+/// Tells of the conversations that have changed in the last minute.
+///
+/// # Errors
+/// The first error; the others are told all the same.
+pub async fn tell_pending(cx: &EventContext<'_>) -> Result<()> {
+    let due = cx.service.store.due(Due::Event, cx.service.clock.now(), PENDING.0).await?;
+    let tell = due.iter().map(|key| tell_conversation(cx, key)).collect::<Vec<_>>();
+    let told: Vec<Result<()>> = stream::iter(tell).buffer_unordered(PENDING.1).collect().await;
+    told.into_iter().collect()
+}
+
+/// Tells of the conversation whose pending changes are at `key`.
+async fn tell_conversation(cx: &EventContext<'_>, key: &Key) -> Result<()> {
+    let Some(tenant) = Tenant::of_partition_key(&key.pk) else { return Ok(()) };
+    let (table, now) = (cx.table(tenant), cx.service.clock.now());
+    let Some(noted) = pending::at(&table, key).await? else { return Ok(()) };
+    let conversation = table.find::<Conversation>(noted.conversation_id).await?;
+    // The event of the close has all that was said.
+    if let Some(conversation) = conversation.filter(Conversation::is_open) {
+        let (kind, sequence) = (EventKind::CONVERSATION_UPDATED, conversation.version.number() + 1);
+        let id = EventId::of_change(kind, conversation.id.0, &sequence.to_string());
+        let telling = Telling::of(&table, now).await?;
+        telling.publish(of_conversation(kind, id, sequence, &conversation).into_iter().collect()).await?;
+    }
+    Ok(pending::settle(&table, &noted).await?)
+}
+
+/// An event, with what subscriptions are narrowed by.
+struct Told {
+    event: LoggedEvent,
+    scope: EventScope,
+}
+
+/// The fields of a record on which its event depends.
+#[derive(Debug, Deserialize)]
+struct About {
+    id: Uuid,
+    created_at: Option<Timestamp>,
+    updated_at: Option<Timestamp>,
+    assistant_id: Option<AssistantId>,
+    widget_id: Option<WidgetId>,
+}
+
+/// A message, with what its conversation belongs to.
+#[derive(Debug, Serialize)]
+struct ToldMessage<'a> {
+    #[serde(flatten)]
+    message: &'a Message,
+    assistant_id: AssistantId,
+    widget_id: Option<WidgetId>,
+    contact_id: Option<ContactId>,
+}
+
+impl Schema for ToldMessage<'_> {
+    fn schema() -> Value {
+        let members = vec![
+            member::<AssistantId>("assistant_id", true, "The assistant of the conversation."),
+            member::<Option<WidgetId>>("widget_id", true, "The widget through which the conversation takes place."),
+            member::<Option<ContactId>>("contact_id", true, "The contact that takes part."),
+        ];
+        titled(extended(Message::schema(), members), "ToldMessage", "A message, with what its conversation belongs to.")
+    }
+}
+
+/// The resources for telling of the changes of one organisation.
+struct Telling<'a> {
+    table: &'a Table,
+    now: Timestamp,
+    subscriptions: Subscriptions,
+}
+
+impl<'a> Telling<'a> {
+    async fn of(table: &'a Table, now: Timestamp) -> Result<Self> {
+        let webhooks = table.remembered::<Webhook>((), (MOST_WEBHOOKS, KNOWN), now).await?;
+        Ok(Self { table, now, subscriptions: Subscriptions::of(webhooks) })
+    }
+
+    /// The events of a change.
+    async fn events(&self, change: &Change) -> Result<Vec<Told>> {
+        let name = change.record_name().unwrap_or_default();
+        if name == Conversation::NAME {
+            return self.of_conversation(change).await;
+        }
+        if name == Delivery::NAME {
+            return self.of_campaign_contact(change).await;
+        }
+        let Some(kinds) = kinds_of(name) else { return Ok(Vec::new()) };
+        if !self.subscriptions.include_any(kinds.all()) {
+            return Ok(Vec::new());
+        }
+        Ok(of_record(change, kinds)?.into_iter().collect())
+    }
+
+    /// The events of a conversation and its messages. A new message or a changed field is only noted: the tick tells of it.
+    async fn of_conversation(&self, change: &Change) -> Result<Vec<Told>> {
+        if !self.subscriptions.include_any(EventKind::OF_CONVERSATIONS.iter().copied()) {
+            return Ok(Vec::new());
+        }
+        let (was, is) = (change.record_before::<Conversation>()?, change.record::<Conversation>()?);
+        let mut told = Vec::new();
+        let mut tell = |kind, id, conversation| told.extend(of_conversation(kind, id, change.sequence(), conversation));
+        let once = |kind: EventKind, id: Uuid| EventId::of_change(kind, id, "");
+        match (&was, &is) {
+            (None, Some(is)) => tell(EventKind::CONVERSATION_OPENED, once(EventKind::CONVERSATION_OPENED, is.id.0), is),
+            (Some(was), Some(is)) if was.is_open() && !is.is_open() => {
+                tell(EventKind::CONVERSATION_CLOSED, EventId(is.id.0), is);
+            }
+            (Some(was), None) => {
+                tell(EventKind::CONVERSATION_DELETED, once(EventKind::CONVERSATION_DELETED, was.id.0), was);
+            }
+            _ => {}
+        }
+        let Some(is) = is else { return Ok(told) };
+        if was.is_some() && is.is_open() && self.is_wanted(EventKind::CONVERSATION_UPDATED, scope_of(&is)) {
+            pending::note(self.table, is.id, self.now).await?;
+        }
+        let said = was.map_or(0, |was| was.chat_count)..is.chat_count;
+        if !said.is_empty() && self.is_wanted(EventKind::MESSAGE_CREATED, scope_of(&is)) {
+            let messages = conversation::said_between(self.table, is.id, said).await?;
+            told.extend(messages.iter().filter_map(|message| of_message(message, &is)));
+        }
+        Ok(told)
+    }
+
+    /// The event that the delivery to a contact of a campaign has ended.
+    async fn of_campaign_contact(&self, change: &Change) -> Result<Vec<Told>> {
+        let kind = EventKind::CAMPAIGN_CONTACT_UPDATED;
+        if !self.subscriptions.include_any([kind]) {
+            return Ok(Vec::new());
+        }
+        let ended = change.record::<Delivery>()?;
+        let Some((campaign, id)) = ended.and_then(|ended| ended.campaign_id.zip(ended.campaign_contact_id)) else {
+            return Ok(Vec::new());
+        };
+        let found =
+            futures_util::try_join!(self.table.find::<Campaign>(campaign), self.table.find::<CampaignContact>(id))?;
+        let (Some(campaign), Some(contact)) = found else { return Ok(Vec::new()) };
+        let scope = EventScope { assistant_id: campaign.assistant_id, widget_id: campaign.widget_id };
+        let data = JsonObject::of(&contact.as_answered_in(&campaign));
+        let told = data.and_then(|data| made(kind, data, None, change));
+        Ok(told.map(|told| Told { scope, ..told }).into_iter().collect())
+    }
+
+    /// Whether a webhook may get an event of this kind.
+    fn is_wanted(&self, kind: EventKind, scope: EventScope) -> bool {
+        self.subscriptions.to(kind, scope, &BTreeMap::new()).next().is_some()
+    }
+
+    /// Puts the events into the log to which a webhook subscribes, and adds the deliveries.
+    async fn publish(&self, mut told: Vec<Told>) -> Result<()> {
+        told.retain(|told| self.is_wanted(told.event.event, told.scope));
+        let named = self.named(&told).await?;
+        let mut logged = Vec::new();
+        let mut of_webhook: BTreeMap<WebhookId, Vec<NewDelivery>> = BTreeMap::new();
+        for Told { event, scope } in &told {
+            let of_assistant = scope.assistant_id.and_then(|id| named.get(&id).copied());
+            let mut is_wanted = false;
+            for webhook in self.subscriptions.to(event.event, *scope, &named) {
+                is_wanted = true;
+                // The webhook that its assistant names gets the event anyway.
+                let gets_it = event.event == EventKind::CONVERSATION_CLOSED && of_assistant == Some(webhook.id);
+                let is_about_it = event.event == EventKind::WEBHOOK_DISABLED && event.is_about(webhook.id.0);
+                if webhook.gets_deliveries() && !gets_it && !is_about_it {
+                    of_webhook.entry(webhook.id).or_default().push(NewDelivery::logged(event));
+                }
+            }
+            logged.extend(is_wanted.then(|| event.clone()));
+        }
+        event::append(self.table, &logged, self.now).await?;
+        self.deliver(of_webhook).await
+    }
+
+    /// The webhooks that the assistants of events of conversations name.
+    async fn named(&self, told: &[Told]) -> Result<BTreeMap<AssistantId, WebhookId>> {
+        let of_conversations = told.iter().filter(|told| EventKind::OF_CONVERSATIONS.contains(&told.event.event));
+        let assistants: BTreeSet<AssistantId> = of_conversations.filter_map(|told| told.scope.assistant_id).collect();
+        let assistants = self.table.get_each::<Assistant>(&assistants).await?;
+        Ok(assistants.into_iter().filter_map(|assistant| Some((assistant.id, assistant.webhook_id?))).collect())
+    }
+
+    /// Adds deliveries to the webhooks that are still there and enabled.
+    async fn deliver(&self, mut of_webhook: BTreeMap<WebhookId, Vec<NewDelivery>>) -> Result<()> {
+        let webhooks = self.table.get_each::<Webhook>(&of_webhook.keys().copied().collect()).await?;
+        let there = webhooks.into_iter().filter(Webhook::gets_deliveries);
+        let wanted: Vec<_> = there.filter_map(|webhook| of_webhook.remove_entry(&webhook.id)).collect();
+        let add = wanted.iter().map(|(id, new)| delivery::enqueue(self.table, (*id).into(), new, self.now));
+        try_join_all(add).await?;
+        Ok(())
+    }
+}
+
+fn scope_of(conversation: &Conversation) -> EventScope {
+    EventScope { assistant_id: Some(conversation.assistant_id), widget_id: conversation.widget_id }
+}
+
+/// The event of a conversation; in its deliveries it has all that was said.
+fn of_conversation(kind: EventKind, id: EventId, sequence: u64, conversation: &Conversation) -> Option<Told> {
+    let at = match kind {
+        EventKind::CONVERSATION_OPENED => conversation.created_at,
+        _ => conversation.updated_at,
+    };
+    let event = LoggedEvent {
+        conversation: Some(conversation.id),
+        ..LoggedEvent::new(kind, id, (at, sequence), JsonObject::of(conversation)?)
+    };
+    Some(Told { event, scope: scope_of(conversation) })
+}
+
+/// The event of a message.
+fn of_message(message: &Message, of: &Conversation) -> Option<Told> {
+    let Conversation { assistant_id, widget_id, contact_id, .. } = *of;
+    let data = JsonObject::of(&ToldMessage { message, assistant_id, widget_id, contact_id })?;
+    let event = LoggedEvent::new(EventKind::MESSAGE_CREATED, EventId(message.id.0), (message.created_at, 1), data);
+    Some(Told { event: LoggedEvent { conversation: Some(of.id), ..event }, scope: scope_of(of) })
+}
+
+/// The event of a changed record; `None` if an answer would show no change.
+fn of_record(change: &Change, kinds: &RecordKinds) -> Result<Option<Told>> {
+    let told = match images(change)? {
+        (None, Some(is)) => made(kinds.created, is, None, change),
+        (Some(was), None) => made(kinds.deleted, was, None, change),
+        (Some(was), Some(is)) => is.former(&was).filter(|former| !former.is_empty()).and_then(|former| {
+            let fact = kinds.facts.iter().find(|fact| is_shown(fact.shown_by, &was, &is, &former));
+            made(fact.map_or(kinds.updated, |fact| fact.kind), is, Some(former), change)
+        }),
+        (None, None) => None,
+    };
+    Ok(told)
+}
+
+fn is_shown(sign: Sign, was: &JsonObject, is: &JsonObject, former: &JsonObject) -> bool {
+    match sign {
+        Sign::Became(field, value) => {
+            is.text(field).as_deref() == Some(value) && was.text(field).as_deref() != Some(value)
+        }
+        Sign::Set(field) => is.text(field).is_some() && was.text(field).is_none(),
+        Sign::Changed(fields) => fields.iter().any(|field| former.has(field)),
+    }
+}
+
+/// The event that `change` makes of the record `data`.
+fn made(kind: EventKind, data: JsonObject, previous: Option<JsonObject>, change: &Change) -> Option<Told> {
+    let about: About = data.read()?;
+    let changed_at = if change.is_removal() { None } else { about.updated_at.or(about.created_at) };
+    let at = changed_at.unwrap_or_else(|| change.at());
+    let id = EventId::of_change(kind, about.id, change.sequence_number());
+    let name = change.record_name().unwrap_or_default();
+    let own = |record: &str| (name == record).then_some(about.id);
+    let scope = EventScope {
+        assistant_id: about.assistant_id.or(own(Assistant::NAME).map(AssistantId)),
+        widget_id: about.widget_id.or(own(Widget::NAME).map(WidgetId)),
+    };
+    let length = data.len() + previous.as_ref().map_or(0, JsonObject::len);
+    let whole = LoggedEvent { previous, ..LoggedEvent::new(kind, id, (at, change.sequence()), data) };
+    let event = if length > LONGEST { whole.truncated(path(name, about.id, &whole.data)) } else { whole };
+    Some(Told { event, scope })
+}
+
+/// The path under which a record can be read.
+fn path(record: &str, id: Uuid, data: &JsonObject) -> Option<String> {
+    let parameter = SHOWN.iter().find(|shown| shown.record == record)?.parameter;
+    let last = format!("{{{parameter}}}");
+    let route = routes::ALL.iter().find(|route| route.method == "GET" && route.path.ends_with(&last))?;
+    let path = route.path.replace(&last, &id.to_string());
+    route
+        .parameters()
+        .filter(|other| *other != parameter)
+        .try_fold(path, |path, other| Some(path.replace(&format!("{{{other}}}"), &data.text(other)?)))
+}
+
+type Images = (Option<JsonObject>, Option<JsonObject>);
+
+/// The JSON schemas of the bodies of the events that tell of changes.
+pub fn schemas() -> Vec<(EventKind, Value)> {
+    let of_record = |record: &'static str| {
+        let schema = SHOWN.iter().find(|shown| shown.record == record).map_or(Value::Null, |shown| (shown.schema)());
+        let kinds = kinds_of(record).into_iter().flat_map(RecordKinds::all);
+        kinds.map(move |kind| (kind, logged_schema(kind, schema.clone()))).collect::<Vec<_>>()
+    };
+    let others = [
+        (EventKind::CONVERSATION_DELETED, Conversation::schema()),
+        (EventKind::MESSAGE_CREATED, ToldMessage::schema()),
+        (EventKind::CAMPAIGN_CONTACT_UPDATED, CampaignContact::schema()),
+    ];
+    let others = others.map(|(kind, data)| (kind, logged_schema(kind, data)));
+    RECORDS.iter().flat_map(|kinds| of_record(kinds.record)).chain(others).collect()
+}
+
+/// How the changes of a record are read.
+struct ShownRecord {
+    /// Its name.
+    record: &'static str,
+    /// The parameter of its path.
+    parameter: &'static str,
+    /// Its schema.
+    schema: fn() -> Value,
+    /// The record before and after a change.
+    images: fn(&Change) -> Result<Images>,
+}
+
+const SHOWN: &[ShownRecord] = &[
+    shown::<Agency>(),
+    shown::<Assistant>(),
+    shown::<BillingPlan>(),
+    shown::<Campaign>(),
+    shown::<Contact>(),
+    shown::<Datasource>(),
+    shown::<DatasourceFile>(),
+    shown::<DatasourceLink>(),
+    shown::<Form>(),
+    shown::<Intent>(),
+    shown::<IntentLink>(),
+    shown::<Link>(),
+    shown::<Tag>(),
+    shown::<User>(),
+    shown::<Webhook>(),
+    shown::<Widget>(),
+];
+
+const fn shown<R: Listed>() -> ShownRecord {
+    ShownRecord {
+        record: R::NAME,
+        parameter: R::PARAMETER,
+        schema: R::schema,
+        images: |change| {
+            let show = |record: Option<R>| record.map(|record| JsonObject::of(&record.shown().for_reader()));
+            Ok((show(change.record_before()?).flatten(), show(change.record()?).flatten()))
+        },
+    }
+}
+
+/// The record before and after `change`, as a key that may only read sees it.
+fn images(change: &Change) -> Result<Images> {
+    let name = change.record_name().unwrap_or_default();
+    let shown = SHOWN.iter().find(|shown| shown.record == name);
+    (shown.ok_or_else(|| Error::Internal("an unknown record".into()))?.images)(change)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_record_with_events_can_be_read() {
+        let read: Vec<_> = SHOWN.iter().map(|shown| shown.record).collect();
+        assert_eq!(read, RECORDS.iter().map(|kinds| kinds.record).collect::<Vec<_>>());
+    }
+}

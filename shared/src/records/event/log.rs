@@ -1,0 +1,201 @@
+//! How events are appended to the log of their organisation, and read from it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{DAY, EVENT_DAYS, EventId, EventKind, EventPage, EventQuery, LoggedEvent};
+use crate::input::{Issues, Location};
+use crate::request::error::{Error, Result};
+use crate::table::error::Cancelled;
+use crate::table::item::{from_item, number, readable};
+use crate::table::keys::{Key, TTL};
+use crate::table::stored::{Single, Stored};
+use crate::table::transaction::{Transaction, Write};
+use crate::table::{Table, TableError};
+use crate::values::tenant::Tenant;
+use crate::values::time::Timestamp;
+
+/// The most events of one page. Its transaction writes each of them, and the page.
+const ON_PAGE: usize = 90;
+/// The most bytes of the events of one page: a transaction may have 4 MiB.
+const PAGE_BYTES: usize = 3 * 1024 * 1024;
+/// Days for which a page is kept: longer than its events, so that each event that is found has its page.
+const PAGE_DAYS: i64 = 90;
+/// The most bytes of the events in one answer.
+const ANSWER_BYTES: usize = 4 * 1024 * 1024;
+/// The pages that are read at once, and the most of such readings for one request.
+const READING: (usize, usize) = (20, 10);
+
+/// A page of the log.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct LogPage {
+    number: u64,
+    at: Timestamp,
+    events: Vec<(EventId, EventKind)>,
+}
+
+impl Stored for LogPage {
+    type Id = u64;
+
+    fn key(tenant: &Tenant, number: u64) -> Key {
+        Key::of(tenant, "EVENT_LOG", format_args!("{number:012}"))
+    }
+
+    fn hide(&self, item: &mut crate::table::item::Item) -> std::result::Result<(), TableError> {
+        item.insert(TTL.to_owned(), number(self.at.plus_seconds(PAGE_DAYS * DAY).unix_seconds()));
+        Ok(())
+    }
+}
+
+impl Single for LogPage {}
+
+/// Why a page was not written.
+#[derive(Debug, Clone, Copy)]
+enum Refused {
+    /// Another page has its number.
+    Taken,
+    /// One of its events is logged already.
+    Logged,
+}
+
+/// Appends events to the log, in their order, except for those that are there already.
+///
+/// # Errors
+/// [`TableError`]: some may have been appended.
+pub async fn append(table: &Table, events: &[LoggedEvent], now: Timestamp) -> std::result::Result<(), TableError> {
+    let mut page = Vec::new();
+    let mut bytes = 0;
+    for event in events {
+        let length = event.data.len() + event.previous.as_ref().map_or(0, super::JsonObject::len);
+        if page.len() == ON_PAGE || (bytes + length > PAGE_BYTES && !page.is_empty()) {
+            append_page(table, std::mem::take(&mut page), now).await?;
+            bytes = 0;
+        }
+        bytes += length;
+        page.push(event.clone());
+    }
+    append_page(table, page, now).await
+}
+
+async fn append_page(
+    table: &Table,
+    mut events: Vec<LoggedEvent>,
+    now: Timestamp,
+) -> std::result::Result<(), TableError> {
+    let mut round = table.store.backoff();
+    let mut last = table.store.recent.last_page(table.tenant.org());
+    while !events.is_empty() {
+        let number = match last.take() {
+            Some(last) => last + 1,
+            None => last_page(table).await?.map_or(0, |last| last + 1),
+        };
+        let mut transaction = Transaction::new(table).otherwise(Refused::Logged);
+        for (place, event) in (0..).zip(&events) {
+            let ttl = now.plus_seconds(EVENT_DAYS * DAY).unix_seconds();
+            let event = LoggedEvent { page: number, place, ttl, ..event.clone() };
+            transaction.write(Write::create(table.item(event.id, &event)?));
+        }
+        let page = LogPage { number, at: now, events: events.iter().map(|event| (event.id, event.event)).collect() };
+        transaction.write(Write::create(table.item(number, &page)?)).or(Refused::Taken);
+        match transaction.commit().await {
+            Ok(()) => {
+                table.store.recent.note_page(table.tenant.org(), number);
+                return Ok(());
+            }
+            Err(Cancelled::Condition(Refused::Taken, _)) => round.again("the log of events").await?,
+            Err(Cancelled::Condition(Refused::Logged, _)) => {
+                let keys: Vec<Key> = events.iter().map(|event| table.key::<LoggedEvent>(event.id)).collect();
+                let logged = table.store.get_attributes(&keys, "pk, sk").await?;
+                events.retain(|event| !logged.contains_key(&table.key::<LoggedEvent>(event.id)));
+            }
+            Err(cancelled) => return Err(cancelled.into()),
+        }
+    }
+    Ok(())
+}
+
+/// The number of the last page.
+async fn last_page(table: &Table) -> std::result::Result<Option<u64>, TableError> {
+    let item = table.store.last(&LogPage::key(&table.tenant, 0).pk, None).await?;
+    item.map(|item| from_item::<LogPage>(item).map(|page| page.number)).transpose()
+}
+
+/// A page of the events after the one that `query` names, oldest first.
+///
+/// # Errors
+/// [`Error::Invalid`] where there is no such event, or no longer.
+pub async fn list(table: &Table, query: &EventQuery, now: Timestamp) -> Result<EventPage> {
+    let size = query.cursor.size.get().unsigned_abs();
+    let most = usize::try_from(size).unwrap_or(usize::MAX);
+    let oldest = now.plus_seconds(-EVENT_DAYS * DAY);
+    let (mut next_page, mut known) = match query.cursor.after {
+        Some(after) => {
+            let event = table.find::<LoggedEvent>(after).await?.filter(|event| now.unix_seconds() < event.ttl);
+            let event = event.ok_or_else(unknown)?;
+            (event.page, Some((event.page, event.place)))
+        }
+        None => (0, None),
+    };
+    let (mut wanted, mut looked_at, mut is_end) = (Vec::new(), None, false);
+    for _ in 0..READING.1 {
+        let from = LogPage::key(&table.tenant, next_page);
+        let pages = table.store.query_records::<LogPage>(&from.pk, (&from.sk, None), Some(READING.0)).await?.records;
+        is_end = pages.len() < READING.0;
+        next_page = pages.last().map_or(next_page, |page| page.number + 1);
+        let start = known;
+        let places = pages.iter().filter(|page| oldest <= page.at).flat_map(|page| {
+            (0u64..).zip(&page.events).map(move |(place, (id, kind))| ((page.number, place), *id, *kind))
+        });
+        for (place, id, kind) in places.filter(|(place, ..)| start.is_none_or(|start| start < *place)) {
+            if wanted.len() == most {
+                is_end = false;
+                break;
+            }
+            looked_at = Some(id);
+            known = Some(place);
+            if query.kind.as_ref().is_none_or(|pattern| pattern.includes(kind)) {
+                wanted.push(id);
+            }
+        }
+        if is_end || wanted.len() == most {
+            break;
+        }
+    }
+    let items = read(table, &wanted).await?;
+    let (mut bytes, mut fitting) = (0, Vec::new());
+    let count = items.len();
+    for event in items {
+        bytes += event.data.len() + event.previous.as_ref().map_or(0, super::JsonObject::len);
+        if bytes > ANSWER_BYTES && !fitting.is_empty() {
+            break;
+        }
+        fitting.push(event);
+    }
+    let cut = fitting.last().filter(|_| fitting.len() < count).map(|event| event.id);
+    let next = cut.or(looked_at.filter(|_| !is_end));
+    Ok(EventPage { items: fitting, size, next })
+}
+
+/// An event of the log.
+///
+/// # Errors
+/// [`TableError::Missing`] where there is none, or no longer.
+pub async fn logged(table: &Table, id: EventId, now: Timestamp) -> std::result::Result<LoggedEvent, TableError> {
+    let event = table.find::<LoggedEvent>(id).await?;
+    event.filter(|event| now.unix_seconds() < event.ttl).ok_or(TableError::Missing)
+}
+
+/// The events with these ids, in this order.
+async fn read(table: &Table, ids: &[EventId]) -> std::result::Result<Vec<LoggedEvent>, TableError> {
+    let keys: Vec<Key> = ids.iter().map(|id| table.key::<LoggedEvent>(*id)).collect();
+    let events: Vec<LoggedEvent> = readable(table.store.get_all(&keys).await?);
+    let mut by_id: BTreeMap<EventId, LoggedEvent> = events.into_iter().map(|event| (event.id, event)).collect();
+    Ok(ids.iter().filter_map(|id| by_id.remove(id)).collect())
+}
+
+fn unknown() -> Error {
+    let mut issues = Issues::new();
+    issues.push(Location::query().name("after").issue("not_found", "Not found"));
+    Error::Invalid(issues)
+}

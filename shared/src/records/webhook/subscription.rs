@@ -1,0 +1,154 @@
+//! Subscriptions: which events a webhook gets.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::input::schema::{MOST, Schema};
+use crate::input::{Issues, Location, Parse, Raw, text_of};
+use crate::records::event::EventKind;
+use crate::records::webhook::Webhook;
+use crate::values::id::{AssistantId, WebhookId, WidgetId};
+
+/// The subjects that a webhook hears of whose `events` are empty.
+const DEFAULT: [&str; 3] = ["conversation", "captured_form", "captured_intent"];
+/// The most characters of an item of `events`.
+const LONGEST_PATTERN: usize = 100;
+/// Stands for every event, and behind a dot for every event of a subject.
+const ANY: &str = "*";
+
+/// An item of a webhook's `events`: a kind such as `contact.created`, `contact.*`, or `*`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct EventPattern(String);
+
+impl EventPattern {
+    /// Whether it includes `kind`.
+    pub fn includes(&self, kind: EventKind) -> bool {
+        match self.0.strip_suffix(".*") {
+            Some(subject) => subject == kind.subject(),
+            None => self.0 == ANY || self.0 == kind.as_str(),
+        }
+    }
+
+    /// Whether some event fits it.
+    fn is_known(&self) -> bool {
+        EventKind::told().any(|kind| self.includes(kind))
+    }
+}
+
+impl Parse for EventPattern {
+    fn parse(raw: Raw<'_>, at: &Location, issues: &mut Issues) -> Option<Self> {
+        let pattern = Self(text_of(LONGEST_PATTERN, raw, at, issues)?);
+        if pattern.is_known() {
+            return Some(pattern);
+        }
+        let message = "Input should be the type of an event, such as 'contact.created', or 'contact.*', or '*'";
+        issues.push(at.issue("value_error", message));
+        None
+    }
+}
+
+impl Schema for EventPattern {
+    fn schema() -> Value {
+        json!({"type": "string", MOST: LONGEST_PATTERN, "examples": ["contact.created", "conversation.*", ANY]})
+    }
+}
+
+/// What an event is about, as far as a subscription can be narrowed by it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EventScope {
+    /// The assistant.
+    pub assistant_id: Option<AssistantId>,
+    /// The widget.
+    pub widget_id: Option<WidgetId>,
+}
+
+/// The webhooks of an organisation, as far as it matters for events.
+#[derive(Debug, Default)]
+pub struct Subscriptions(Arc<Vec<Webhook>>);
+
+impl Subscriptions {
+    /// The subscriptions of these webhooks.
+    pub const fn of(webhooks: Arc<Vec<Webhook>>) -> Self {
+        Self(webhooks)
+    }
+
+    /// Whether no webhook can get any event.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether a webhook may get an event of one of these kinds.
+    pub fn include_any(&self, kinds: impl IntoIterator<Item = EventKind, IntoIter: Clone>) -> bool {
+        let kinds = kinds.into_iter();
+        self.0.iter().any(|webhook| kinds.clone().any(|kind| webhook.includes(kind)))
+    }
+
+    /// The webhooks that subscribe to an event. `named` has the webhooks that assistants name themselves.
+    pub fn to(
+        &self,
+        kind: EventKind,
+        scope: EventScope,
+        named: &BTreeMap<AssistantId, WebhookId>,
+    ) -> impl Iterator<Item = &Webhook> {
+        let other = scope.assistant_id.and_then(|assistant| named.get(&assistant));
+        self.0.iter().filter(move |webhook| {
+            let is_of_other = webhook.events.0.is_empty() && other.is_some();
+            webhook.includes(kind) && webhook.is_within(scope) && !is_of_other
+        })
+    }
+}
+
+impl Webhook {
+    /// Whether it subscribes to events of this kind.
+    pub fn includes(&self, kind: EventKind) -> bool {
+        let patterns = &self.events.0;
+        if patterns.is_empty() {
+            DEFAULT.contains(&kind.subject())
+        } else {
+            patterns.iter().any(|pattern| pattern.includes(kind))
+        }
+    }
+
+    /// Whether events of this scope are not excluded by `assistant_ids` and `widget_ids`.
+    pub fn is_within(&self, scope: EventScope) -> bool {
+        let assistants = &self.assistant_ids.0;
+        let widgets = &self.widget_ids.0;
+        (assistants.is_empty() || scope.assistant_id.is_some_and(|id| assistants.contains(&id)))
+            && (widgets.is_empty() || scope.widget_id.is_some_and(|id| widgets.contains(&id)))
+    }
+
+    /// Whether events are sent to it: otherwise they are only read.
+    pub fn gets_deliveries(&self) -> bool {
+        self.enabled && !self.endpoint.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pattern_includes_a_kind_a_subject_or_all() {
+        let rows = [
+            ("*", &["contact.created", "conversation.closed"][..], &[][..]),
+            ("contact.*", &["contact.created", "contact.deleted"], &["campaign_contact.updated", "tag.created"]),
+            ("contact.created", &["contact.created"], &["contact.updated"]),
+        ];
+        for (pattern, included, others) in rows {
+            let pattern = EventPattern(pattern.to_owned());
+            assert!(pattern.is_known());
+            for (words, wanted) in [(included, true), (others, false)] {
+                for word in words {
+                    assert_eq!(pattern.includes(EventKind::from_word(word).unwrap()), wanted, "{word}");
+                }
+            }
+        }
+        for unknown in ["", "contact", "contact.", "*.*", "contact.made", "webhook.test", ".*"] {
+            assert!(!EventPattern(unknown.to_owned()).is_known(), "{unknown}");
+        }
+    }
+}
