@@ -61,6 +61,7 @@ mod states;
 mod storage;
 mod stored;
 mod stream;
+mod subscriptions;
 mod supply;
 mod table;
 mod template;

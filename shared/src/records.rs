@@ -39,7 +39,7 @@ pub mod prelude {
     pub use crate::records::datasource::files::*;
     pub use crate::records::datasource::*;
     pub use crate::records::delivery::{self, Delivery, EndpointHealth, NewDelivery, Observed};
-    pub use crate::records::event::{self, EventId, EventKind, EventPage, EventQuery, EventTypes, LoggedEvent};
+    pub use crate::records::event::{self, Event, EventId, EventKind, EventPage, EventQuery, EventTypes};
     pub use crate::records::form::*;
     pub use crate::records::intent::*;
     pub use crate::records::tag::*;

@@ -8,7 +8,7 @@ impl Operation for ReadEvent {
     type Path = EventId;
     type Query = ();
     type Body = ();
-    type Reply = Retrieved<LoggedEvent>;
+    type Reply = Retrieved<Event>;
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
         event::logged(&cx.table, request.path, cx.now()).await.on_missing("event_id").map(Retrieved)

@@ -9,7 +9,7 @@ use shared::records::conversation;
 use shared::records::conversation::{Conversation, Message};
 use shared::records::delivery::{self, DeliveryOutcome};
 use shared::records::delivery::{Delivery, NewDelivery};
-use shared::records::event::{self, EventId, EventKind, LoggedEvent};
+use shared::records::event::{self, Event, EventId, EventKind};
 use shared::routes;
 use shared::table::Table;
 use shared::table::declaration::Declared as _;
@@ -112,8 +112,8 @@ pub(super) async fn log_events(table: &Table, records: Vec<Value>) -> Result<(),
         let closed: Conversation = table.get(conversation_id).await.map_err(trouble)?;
         let at = (closed.closed_at.unwrap_or(closed.updated_at), closed.version.number() + 1);
         let data = JsonObject::of(&closed).unwrap_or_default();
-        let event = LoggedEvent::new(EventKind::CONVERSATION_CLOSED, EventId(conversation_id.0), at, data);
-        let event = LoggedEvent { conversation: Some(conversation_id), ..event };
+        let event = Event::new(EventKind::CONVERSATION_CLOSED, EventId(conversation_id.0), at, data);
+        let event = Event { conversation: Some(conversation_id), ..event };
         event::append(table, &[event], Timestamp::from_unix_millis(NEVER)).await.map_err(trouble)?;
     }
     Ok(())

@@ -3,13 +3,13 @@
 
 use crate::delivery::bounds::ResourceShare;
 use crate::delivery::endpoint::Endpoint;
-use crate::delivery::event::{CampaignData, ConversationData, Event, EventData, RequestedData, TestData};
+use crate::delivery::event::{CampaignData, ConversationData, EventBody, EventData, RequestedData, TestData};
 use crate::delivery::outbox::Outbox;
 use crate::records::campaign::{self, Campaign, CampaignContact, CampaignStatus, CampaignText, ContactStatus, TextOf};
 use crate::records::contact::Contact;
 use crate::records::conversation::{self, Conversation, Message};
 use crate::records::delivery::{Delivery, Subject};
-use crate::records::event::{EventId, HAVE_TRANSCRIPTS, LONGEST, LoggedEvent};
+use crate::records::event::{Event, EventId, HAVE_TRANSCRIPTS, LONGEST};
 use crate::request::error::Error;
 use crate::table::{Table, TableError};
 use crate::values::id::{CampaignContactId, CampaignId, ConversationId, WebhookId, WidgetId};
@@ -50,13 +50,13 @@ pub(super) struct Body {
     pub share: Option<ResourceShare>,
 }
 
-fn printed(event: &LoggedEvent, share: Option<ResourceShare>) -> Result<Body, Unsent> {
+fn printed(event: &Event, share: Option<ResourceShare>) -> Result<Body, Unsent> {
     let text = serde_json::to_string(event).map_err(|error| Error::Internal(error.to_string()))?;
     Ok(Body { text, share })
 }
 
 fn print(was: &Delivery, data: EventData<'_>) -> Result<Body, Unsent> {
-    let text = serde_json::to_string(&Event::of(was, data)).map_err(|error| Error::Internal(error.to_string()))?;
+    let text = serde_json::to_string(&EventBody::of(was, data)).map_err(|error| Error::Internal(error.to_string()))?;
     Ok(Body { text, share: None })
 }
 
@@ -75,7 +75,7 @@ impl Outbox<'_> {
 
     /// An event of the log. That of a conversation has all that was said by then.
     async fn logged(&self, table: &Table, was: &Delivery, id: EventId) -> Result<Body, Unsent> {
-        let event = table.find::<LoggedEvent>(id).await?;
+        let event = table.find::<Event>(id).await?;
         let event = event.ok_or(Unsent::Impossible("the event is no longer in the log"))?;
         let of = event.conversation.filter(|_| HAVE_TRANSCRIPTS.contains(&event.event));
         match of {
@@ -88,7 +88,7 @@ impl Outbox<'_> {
         &self,
         table: &Table,
         was: &Delivery,
-        event: LoggedEvent,
+        event: Event,
         id: ConversationId,
     ) -> Result<Body, Unsent> {
         let gone = || Unsent::Impossible("the conversation is gone");
@@ -102,7 +102,7 @@ impl Outbox<'_> {
         let said = conversation::said_between(table, id, 0..then.chat_count).await?;
         let whole = JsonObject::of(&ConversationData::of(&then, &said)).filter(|data| data.len() <= LONGEST);
         let event = match whole {
-            Some(data) => LoggedEvent { data, ..event },
+            Some(data) => Event { data, ..event },
             None => event.truncated(Some(path)),
         };
         printed(&event, Some(share))

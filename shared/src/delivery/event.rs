@@ -10,7 +10,7 @@ use crate::records::contact::Contact;
 use crate::records::contact_point::PhoneNumber;
 use crate::records::conversation::{Conversation, Message};
 use crate::records::delivery::Delivery;
-use crate::records::event::{EventId, EventKind, HAVE_TRANSCRIPTS, LoggedEvent};
+use crate::records::event::{Event, EventId, EventKind, HAVE_TRANSCRIPTS};
 use crate::values::id::{
     AssistantId, CampaignContactId, CampaignId, ContactId, ConversationId, MessageId, WebhookId, WidgetId,
 };
@@ -19,7 +19,7 @@ use crate::values::time::Timestamp;
 
 /// The body of an event. From one attempt to the next, only the `contact` of messages and calls may change.
 #[derive(Debug, Serialize)]
-pub struct Event<'a> {
+pub struct EventBody<'a> {
     id: EventId,
     object: &'static str,
     #[serde(rename = "event")]
@@ -159,7 +159,7 @@ pub fn schemas() -> Vec<(EventKind, Value)> {
 pub fn logged_schema(kind: EventKind, data: Value) -> Value {
     // The webhook that an assistant names gets its closed conversations without these.
     let required = kind != EventKind::CONVERSATION_CLOSED;
-    let members = LoggedEvent::members().map(|member| Member { required, ..member });
+    let members = Event::members().map(|member| Member { required, ..member });
     envelope(kind, data, members.into())
 }
 
@@ -178,7 +178,7 @@ fn envelope(kind: EventKind, data: Value, more: Vec<Member>) -> Value {
     titled(object(members), &name, "The body of an event.")
 }
 
-impl<'a> Event<'a> {
+impl<'a> EventBody<'a> {
     /// The event of `delivery`.
     pub const fn of(delivery: &Delivery, data: EventData<'a>) -> Self {
         Self { id: delivery.event_id, object: "event", kind: delivery.event, created_at: delivery.created_at, data }

@@ -22,7 +22,7 @@ use crate::records::datasource::{Datasource, DatasourceFile, DatasourceLink};
 use crate::records::delivery::{self, Delivery, NewDelivery};
 use crate::records::due::Due;
 use crate::records::event::kind::{RECORDS, RecordKinds, Sign};
-use crate::records::event::{self, EventId, EventKind, LONGEST, LoggedEvent, pending};
+use crate::records::event::{self, Event, EventId, EventKind, LONGEST, pending};
 use crate::records::form::Form;
 use crate::records::intent::{Intent, IntentLink};
 use crate::records::tag::{Link, Tag};
@@ -120,7 +120,7 @@ async fn tell_conversation(cx: &EventContext<'_>, key: &Key) -> Result<()> {
 
 /// An event, with what subscriptions are narrowed by.
 struct Told {
-    event: LoggedEvent,
+    event: Event,
     scope: EventScope,
 }
 
@@ -292,9 +292,9 @@ fn of_conversation(kind: EventKind, id: EventId, sequence: u64, conversation: &C
         EventKind::CONVERSATION_OPENED => conversation.created_at,
         _ => conversation.updated_at,
     };
-    let event = LoggedEvent {
+    let event = Event {
         conversation: Some(conversation.id),
-        ..LoggedEvent::new(kind, id, (at, sequence), JsonObject::of(conversation)?)
+        ..Event::new(kind, id, (at, sequence), JsonObject::of(conversation)?)
     };
     Some(Told { event, scope: scope_of(conversation) })
 }
@@ -303,8 +303,8 @@ fn of_conversation(kind: EventKind, id: EventId, sequence: u64, conversation: &C
 fn of_message(message: &Message, of: &Conversation) -> Option<Told> {
     let Conversation { assistant_id, widget_id, contact_id, .. } = *of;
     let data = JsonObject::of(&ToldMessage { message, assistant_id, widget_id, contact_id })?;
-    let event = LoggedEvent::new(EventKind::MESSAGE_CREATED, EventId(message.id.0), (message.created_at, 1), data);
-    Some(Told { event: LoggedEvent { conversation: Some(of.id), ..event }, scope: scope_of(of) })
+    let event = Event::new(EventKind::MESSAGE_CREATED, EventId(message.id.0), (message.created_at, 1), data);
+    Some(Told { event: Event { conversation: Some(of.id), ..event }, scope: scope_of(of) })
 }
 
 /// The event of a changed record; `None` if an answer would show no change.
@@ -344,7 +344,7 @@ fn made(kind: EventKind, data: JsonObject, previous: Option<JsonObject>, change:
         widget_id: about.widget_id.or(own(Widget::NAME).map(WidgetId)),
     };
     let length = data.len() + previous.as_ref().map_or(0, JsonObject::len);
-    let whole = LoggedEvent { previous, ..LoggedEvent::new(kind, id, (at, change.sequence()), data) };
+    let whole = Event { previous, ..Event::new(kind, id, (at, change.sequence()), data) };
     let event = if length > LONGEST { whole.truncated(path(name, about.id, &whole.data)) } else { whole };
     Some(Told { event, scope })
 }

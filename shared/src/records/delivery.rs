@@ -16,7 +16,7 @@ use crate::records::contact_point::PhoneNumber;
 use crate::records::conversation::{Conversation, Requested};
 use crate::records::delivery::storage::deferred_partition;
 use crate::records::due::Due;
-use crate::records::event::{EventId, EventKind, LoggedEvent};
+use crate::records::event::{Event, EventId, EventKind};
 use crate::table::version::Version;
 use crate::values::id::{
     CampaignContactId, CampaignId, ContactId, ConversationId, DeliveryId, EndpointId, MessageId, with_ordinal,
@@ -219,7 +219,7 @@ impl NewDelivery {
     }
 
     /// An event of the log.
-    pub fn logged(event: &LoggedEvent) -> Self {
+    pub fn logged(event: &Event) -> Self {
         Self { conversation_id: event.conversation, logged: true, ..Self::of(event.event, event.id, event.created_at) }
     }
 

@@ -129,7 +129,7 @@ impl Schema for EventWord {
 
 crate::object! {
     /// An event of the log.
-    pub struct LoggedEvent {
+    pub struct Event {
         /// Identifier: the header `webhook-id` of each of its deliveries.
         pub id: EventId,
         /// Always `event`.
@@ -161,7 +161,7 @@ crate::object! {
     }
 }
 
-impl LoggedEvent {
+impl Event {
     /// An event that is in no log yet.
     pub const fn new(
         event: EventKind,
@@ -213,7 +213,7 @@ impl LoggedEvent {
     }
 }
 
-impl Stored for LoggedEvent {
+impl Stored for Event {
     type Id = EventId;
 
     fn key(tenant: &Tenant, id: EventId) -> Key {
@@ -229,13 +229,13 @@ impl Stored for LoggedEvent {
     }
 }
 
-impl Single for LoggedEvent {}
+impl Single for Event {}
 
 crate::object! {
     /// A page of events.
     pub struct EventPage {
         /// The events, oldest first.
-        pub items: Vec<LoggedEvent>,
+        pub items: Vec<Event>,
         /// Most events on a page.
         pub size: u64,
         /// The value of `after` for the next page; null if there is no later event so far.

@@ -290,6 +290,10 @@ pub async fn transcript(table: &Table, id: ConversationId) -> Result<Vec<Message
 /// # Errors
 /// [`TableError`].
 pub async fn said_between(table: &Table, id: ConversationId, places: Range<u64>) -> Result<Vec<Message>, TableError> {
+    // A query for no item is an error.
+    if places.is_empty() {
+        return Ok(Vec::new());
+    }
     let count = usize::try_from(places.end - places.start).unwrap_or(usize::MAX);
     messages(table, &Message::key(&table.tenant, (id, places.start)), Some(count)).await
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{DAY, EVENT_DAYS, EventId, EventKind, EventPage, EventQuery, LoggedEvent};
+use super::{DAY, EVENT_DAYS, Event, EventId, EventKind, EventPage, EventQuery};
 use crate::input::{Issues, Location};
 use crate::request::error::{Error, Result};
 use crate::table::error::Cancelled;
@@ -63,7 +63,7 @@ enum Refused {
 ///
 /// # Errors
 /// [`TableError`]: some may have been appended.
-pub async fn append(table: &Table, events: &[LoggedEvent], now: Timestamp) -> std::result::Result<(), TableError> {
+pub async fn append(table: &Table, events: &[Event], now: Timestamp) -> std::result::Result<(), TableError> {
     let mut page = Vec::new();
     let mut bytes = 0;
     for event in events {
@@ -78,11 +78,7 @@ pub async fn append(table: &Table, events: &[LoggedEvent], now: Timestamp) -> st
     append_page(table, page, now).await
 }
 
-async fn append_page(
-    table: &Table,
-    mut events: Vec<LoggedEvent>,
-    now: Timestamp,
-) -> std::result::Result<(), TableError> {
+async fn append_page(table: &Table, mut events: Vec<Event>, now: Timestamp) -> std::result::Result<(), TableError> {
     let mut round = table.store.backoff();
     let mut last = table.store.recent.last_page(table.tenant.org());
     while !events.is_empty() {
@@ -93,7 +89,7 @@ async fn append_page(
         let mut transaction = Transaction::new(table).otherwise(Refused::Logged);
         for (place, event) in (0..).zip(&events) {
             let ttl = now.plus_seconds(EVENT_DAYS * DAY).unix_seconds();
-            let event = LoggedEvent { page: number, place, ttl, ..event.clone() };
+            let event = Event { page: number, place, ttl, ..event.clone() };
             transaction.write(Write::create(table.item(event.id, &event)?));
         }
         let page = LogPage { number, at: now, events: events.iter().map(|event| (event.id, event.event)).collect() };
@@ -105,9 +101,9 @@ async fn append_page(
             }
             Err(Cancelled::Condition(Refused::Taken, _)) => round.again("the log of events").await?,
             Err(Cancelled::Condition(Refused::Logged, _)) => {
-                let keys: Vec<Key> = events.iter().map(|event| table.key::<LoggedEvent>(event.id)).collect();
+                let keys: Vec<Key> = events.iter().map(|event| table.key::<Event>(event.id)).collect();
                 let logged = table.store.get_attributes(&keys, "pk, sk").await?;
-                events.retain(|event| !logged.contains_key(&table.key::<LoggedEvent>(event.id)));
+                events.retain(|event| !logged.contains_key(&table.key::<Event>(event.id)));
             }
             Err(cancelled) => return Err(cancelled.into()),
         }
@@ -131,7 +127,7 @@ pub async fn list(table: &Table, query: &EventQuery, now: Timestamp) -> Result<E
     let oldest = now.plus_seconds(-EVENT_DAYS * DAY);
     let (mut next_page, mut known) = match query.cursor.after {
         Some(after) => {
-            let event = table.find::<LoggedEvent>(after).await?.filter(|event| now.unix_seconds() < event.ttl);
+            let event = table.find::<Event>(after).await?.filter(|event| now.unix_seconds() < event.ttl);
             let event = event.ok_or_else(unknown)?;
             (event.page, Some((event.page, event.place)))
         }
@@ -181,16 +177,16 @@ pub async fn list(table: &Table, query: &EventQuery, now: Timestamp) -> Result<E
 ///
 /// # Errors
 /// [`TableError::Missing`] where there is none, or no longer.
-pub async fn logged(table: &Table, id: EventId, now: Timestamp) -> std::result::Result<LoggedEvent, TableError> {
-    let event = table.find::<LoggedEvent>(id).await?;
+pub async fn logged(table: &Table, id: EventId, now: Timestamp) -> std::result::Result<Event, TableError> {
+    let event = table.find::<Event>(id).await?;
     event.filter(|event| now.unix_seconds() < event.ttl).ok_or(TableError::Missing)
 }
 
 /// The events with these ids, in this order.
-async fn read(table: &Table, ids: &[EventId]) -> std::result::Result<Vec<LoggedEvent>, TableError> {
-    let keys: Vec<Key> = ids.iter().map(|id| table.key::<LoggedEvent>(*id)).collect();
-    let events: Vec<LoggedEvent> = readable(table.store.get_all(&keys).await?);
-    let mut by_id: BTreeMap<EventId, LoggedEvent> = events.into_iter().map(|event| (event.id, event)).collect();
+async fn read(table: &Table, ids: &[EventId]) -> std::result::Result<Vec<Event>, TableError> {
+    let keys: Vec<Key> = ids.iter().map(|id| table.key::<Event>(*id)).collect();
+    let events: Vec<Event> = readable(table.store.get_all(&keys).await?);
+    let mut by_id: BTreeMap<EventId, Event> = events.into_iter().map(|event| (event.id, event)).collect();
     Ok(ids.iter().filter_map(|id| by_id.remove(id)).collect())
 }
 
