@@ -23,6 +23,7 @@ mod dates;
 mod deletes;
 mod demo;
 mod document;
+mod event_log;
 mod events;
 mod executions;
 mod exercises;
