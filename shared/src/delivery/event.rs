@@ -8,7 +8,7 @@ use crate::input::schema::{Member, Schema, Value, capitalised, extended, object,
 use crate::records::campaign::{Campaign, CampaignContact};
 use crate::records::contact::Contact;
 use crate::records::contact_point::PhoneNumber;
-use crate::records::conversation::{Conversation, Message};
+use crate::records::conversation::{Conversation, DatasourceIds, Message};
 use crate::records::delivery::{Delivery, EventId, EventKind};
 use crate::values::id::{
     AssistantId, CampaignContactId, CampaignId, ContactId, ConversationId, MessageId, WebhookId, WidgetId,
@@ -16,7 +16,8 @@ use crate::values::id::{
 use crate::values::json::JsonObject;
 use crate::values::time::Timestamp;
 
-/// The body of an event. From one attempt to the next, only the `contact` of messages and calls may change.
+/// The body of an event. From one attempt to the next may change: the `contact` of messages and calls, and what
+/// update-conversation changes of a closed conversation.
 #[derive(Debug, Serialize)]
 pub struct Event<'a> {
     id: EventId,
@@ -54,6 +55,8 @@ crate::object! {
         pub contact_id: Option<ContactId>,
         /// The kind of device: `mobile`, `native`, `desktop`, `tablet` or `phone`.
         pub device_type: &'a str,
+        /// Why it was closed: `idle` if the service closed it, or what close-conversation got; null for no reason.
+        pub reason: Option<&'a str>,
         /// How many messages it has.
         pub chat_count: u64,
         /// What was said first.
@@ -72,14 +75,13 @@ pub struct TranscriptItem<'a> {
     message: &'a Message,
     /// No recording is stored.
     voice_base64: Option<&'a str>,
-    /// The data sources of an answer are not stored.
-    data_sources: [&'a str; 0],
+    data_sources: &'a DatasourceIds,
 }
 
 impl Schema for TranscriptItem<'_> {
     fn schema() -> Value {
         let voice = member::<Option<&str>>("voice_base64", true, "Null: no voice is kept.");
-        let sources = member::<Vec<&str>>("data_sources", true, "Empty: it is not kept what an answer was made from.");
+        let sources = member::<DatasourceIds>("data_sources", true, "The same as `data_source_ids`.");
         titled(extended(Message::schema(), vec![voice, sources]), "TranscriptItem", "A message of a transcript.")
     }
 }
@@ -179,6 +181,7 @@ impl<'a> ConversationData<'a> {
             assistant_id: conversation.assistant_id,
             contact_id: conversation.contact_id,
             device_type: device_shown(conversation.device_type.as_deref()),
+            reason: conversation.close_reason.as_deref(),
             chat_count: conversation.chat_count,
             first_message: transcript.first().map(|message| &*message.text),
             attributes: &conversation.attributes,
@@ -197,7 +200,7 @@ fn device_shown(sent: Option<&str>) -> &str {
 
 impl<'a> TranscriptItem<'a> {
     const fn of(message: &'a Message) -> Self {
-        Self { message, voice_base64: None, data_sources: [] }
+        Self { message, voice_base64: None, data_sources: &message.data_source_ids }
     }
 }
 
