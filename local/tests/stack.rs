@@ -34,6 +34,7 @@ mod guard;
 mod harness;
 mod http_client;
 mod idempotency;
+mod idle;
 mod inbox;
 mod isolation;
 mod journey;
