@@ -144,6 +144,7 @@ mod conversation {
     mod read_conversation_transcript;
     mod send_message;
     mod start_call;
+    mod update_conversation;
 }
 mod datasource {
     mod create_datasource;

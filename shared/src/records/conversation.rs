@@ -293,6 +293,7 @@ crate::object! {
         /// The message that it answers; null for none.
         pub in_reply_to: Option<MessageId>,
         /// The data sources from which it was made.
+        #[serde(default)]
         pub data_source_ids: DatasourceIds,
         /// Time at which the message was said.
         pub created_at: Timestamp,
