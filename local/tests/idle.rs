@@ -161,7 +161,7 @@ async fn a_change_of_the_setting_counts_for_later_conversations() {
 #[tokio::test]
 async fn every_way_to_open_a_conversation_takes_over_the_setting() {
     let stack = stack().await;
-    let assistants = (0..3).map(|number| format!("/api/v1/assistant/{}", id('a', kind::ASSISTANT, number)));
+    let assistants = (0..2).map(|number| format!("/api/v1/assistant/{}", id('a', kind::ASSISTANT, number)));
     for path in assistants {
         let body = json!({"conversation": {"idle_close_minutes": 30}}).to_string();
         data(&stack.answer(&Call { body: body.into(), ..call("PUT", &path, ACME) }).await);
@@ -219,7 +219,8 @@ async fn refuses_minutes_out_of_bounds_at_their_place() {
         (json!("soon"), "int_parsing", "Input should be a valid integer, unable to parse string as an integer"),
     ] {
         let body = json!({"conversation": {"idle_close_minutes": minutes}}).to_string();
-        let answer = stack.answer(&Call { body: body.into(), ..valid_call(&routes::CREATE_ASSISTANT, 'a', ACME) }).await;
+        let answer =
+            stack.answer(&Call { body: body.into(), ..valid_call(&routes::CREATE_ASSISTANT, 'a', ACME) }).await;
         assert_eq!(detail(&answer), (422, json!([issue(&loc, kind, msg)])));
     }
 }

@@ -266,8 +266,7 @@ async fn a_long_conversation_is_sent_whole() {
     let id = ConversationId(id_of(&opened).parse().unwrap());
     let count = |conversation: &mut Conversation| conversation.chat_count = MESSAGES;
     org.table.change(id, Uuid::max(), count).await.unwrap();
-    let new =
-        |place: u64| NewMessage::text(SenderType::User, format!("{place}{}", " and so on".repeat(20)).into());
+    let new = |place: u64| NewMessage::text(SenderType::User, format!("{place}{}", " and so on".repeat(20)).into());
     let now = setup.clock.now();
     let messages: Vec<Message> = (0..MESSAGES)
         .map(|place| new(place).message(setup.stack.gateway.service.ids.fresh(now).into(), id, place, now))

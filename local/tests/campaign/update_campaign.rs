@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use local::http::Call;
 use local::receiver::Behaviour;
 use serde_json::{Value, json};
+use shared::records::assistant::ConversationSettings;
 use shared::records::campaign;
 use shared::records::campaign::{Campaign, Dispatch, Dispatched};
-use shared::records::assistant::ConversationSettings;
 use shared::records::conversation::{Conversation, NewMessage, SenderType};
 use shared::values::id::{CampaignId, ContactId, MessageId};
 

@@ -255,7 +255,11 @@ async fn refuses_an_answer_to_a_message_of_another_conversation() {
     let unknown = (422, json!([issue(&json!(["body", "in_reply_to"]), "not_found", "Not found")]));
     // The last ones have the place of the new message itself, and places after it.
     let places = ["00000001", "00000002", "ffffffff"].map(|place| format!("{}{place}", &question()[..28]));
-    for of in places.iter().map(String::as_str).chain([elsewhere["id"].as_str().unwrap(), NOBODYS, &id('b', kind::MESSAGE, 0)]) {
+    for of in places.iter().map(String::as_str).chain([
+        elsewhere["id"].as_str().unwrap(),
+        NOBODYS,
+        &id('b', kind::MESSAGE, 0),
+    ]) {
         assert_eq!(detail(&say(&stack, OPEN, &answers(of)).await), unknown, "{of}");
     }
     assert_eq!(changes(&stack, &before).await, nothing());

@@ -134,7 +134,7 @@ async fn the_event_has_the_reason_the_answered_messages_and_their_sources() {
     let org = setup.org().await;
     let webhook = setup.webhook(&org, "/hook").await;
     let assistant = setup.assistant(&org, &webhook).await;
-    let source = setup.post(&org, "/api/v1/datasource", json!({"name": "Hours"})).await;
+    let source = setup.post(&org, "/api/v1/datasource", json!({"name": "Hours", "ds_type": "pdf"})).await;
     for body in [json!({"reason": "solved"}), json!({"reason": null}), json!({})] {
         let opened = setup.open(&org, &assistant).await;
         let path = format!("/api/v1/conversation/{}", id_of(&opened));

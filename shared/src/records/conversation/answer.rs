@@ -69,7 +69,9 @@ impl NewMessage {
         }
         let set = [(IN_REPLY_TO, self.in_reply_to.is_some()), (SOURCES, !self.data_source_ids.is_empty())];
         let issue = |(field, _)| {
-            Location::body().name(field).issue("value_error", "Value error, only the message of a bot can have this field")
+            Location::body()
+                .name(field)
+                .issue("value_error", "Value error, only the message of a bot can have this field")
         };
         let issues: Issues = set.into_iter().filter(|(_, is_set)| *is_set).map(issue).collect();
         if issues.is_empty() { Ok(()) } else { Err(Error::Invalid(issues)) }
@@ -82,7 +84,9 @@ impl NewMessage {
         let missing = if ids.is_empty() { Vec::new() } else { missing_records(table, references).await? };
         let is_missing = |id: &DatasourceId| missing.iter().any(|gone| gone.proof == Some(id.0));
         let unknown = ids.iter().enumerate().filter(|(_, id)| is_missing(id));
-        Ok(unknown.map(|(index, _)| Location::body().name(SOURCES).index(index).issue("not_found", "Not found")).collect())
+        Ok(unknown
+            .map(|(index, _)| Location::body().name(SOURCES).index(index).issue("not_found", "Not found"))
+            .collect())
     }
 
     /// An issue if it answers a message that comes after all of a conversation's `count`. A transaction could not write

@@ -109,7 +109,8 @@ impl StoredMessage {
 /// to the others.
 fn message_item(tenant: &Tenant, message: &Message, text_of: Option<TextOf>) -> Result<Item, TableError> {
     let mut item = to_item(&Message::key(tenant, (message.conversation_id, ordinal(message.id.0))), message)?;
-    let absent = [("in_reply_to", message.in_reply_to.is_none()), ("data_source_ids", message.data_source_ids.is_empty())];
+    let absent =
+        [("in_reply_to", message.in_reply_to.is_none()), ("data_source_ids", message.data_source_ids.is_empty())];
     for (name, _) in absent.into_iter().filter(|(_, is_absent)| *is_absent) {
         item.remove(name);
     }
