@@ -249,9 +249,13 @@ pub const EXERCISES: &[Exercise] = &[
         ..Exercise::of(&routes::UPDATE_CONVERSATION)
     },
     Exercise {
+        body: |_| r#"{"reason":"solved"}"#.into(),
         recorded: || {
-            let reason = with_body(&routes::CLOSE_CONVERSATION, r#"{"reason":"solved"}"#);
-            vec![("closed", at(&routes::CLOSE_CONVERSATION, &id('a', kind::CONVERSATION, 0))), ("with-reason", reason)]
+            let without = with_body(&routes::CLOSE_CONVERSATION, "");
+            vec![
+                ("closed", at(&routes::CLOSE_CONVERSATION, &id('a', kind::CONVERSATION, 0))),
+                ("without-reason", without),
+            ]
         },
         calls_more: opened_and_closed,
         further: Further::Conflict,

@@ -252,8 +252,8 @@ crate::input! {
         pub message_type: MessageType = MessageType::Text,
         /// Text of the message.
         pub text: MessageText,
-        /// The message of the same conversation that it answers; null for none. Only the message of a bot answers another one, and only the first
-        /// answer to a message is stored.
+        /// The message of the same conversation that it answers; null for none. Only the message of a bot answers another one. The first answer to a
+        /// message is stored, and each further one is 409 `already_answered`.
         pub in_reply_to: Option<MessageId> = None,
         /// The data sources from which the answer was made, at most 20. Only the message of a bot has some.
         pub data_source_ids: DatasourceIds = DatasourceIds::default(),
