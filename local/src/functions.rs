@@ -40,6 +40,7 @@ pub const OPERATIONS: &[Described] = &[
     Described::of::<delivery::Redeliver>(&routes::REDELIVER),
     Described::of::<conversation::OpenConversation>(&routes::OPEN_CONVERSATION),
     Described::of::<conversation::AddMessage>(&routes::ADD_MESSAGE),
+    Described::of::<Update<Conversation>>(&routes::UPDATE_CONVERSATION),
     Described::of::<conversation::CloseConversation>(&routes::CLOSE_CONVERSATION),
     Described::of::<conversation::ReadConversation>(&routes::READ_CONVERSATION),
     Described::of::<List<Conversation>>(&routes::LIST_CONVERSATIONS),

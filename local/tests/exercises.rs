@@ -234,13 +234,29 @@ pub const EXERCISES: &[Exercise] = &[
         body: |_| r#"{"sender_type":"user","text":"Until when are you open?"}"#.into(),
         recorded: || {
             let body = r#"{"sender_type":"user","text":"One more thing"}"#.into();
-            vec![("closed", Call { body, ..at(&routes::ADD_MESSAGE, &id('a', kind::CONVERSATION, 0)) })]
+            let closed = Call { body, ..at(&routes::ADD_MESSAGE, &id('a', kind::CONVERSATION, 0)) };
+            vec![("closed", closed), ("answer", answer())]
         },
+        costs: || vec![("", plain(&routes::ADD_MESSAGE)), (", an answer from a data source", answer())],
+        names: &[(kind::DATASOURCE, |id| json!({"sender_type": "bot", "text": "9 to 5", "data_source_ids": [id]}))],
         texts: || vec![(json!({"sender_type": "user"}), "text")],
         ..Exercise::of(&routes::ADD_MESSAGE)
     },
     Exercise {
-        recorded: || vec![("closed", at(&routes::CLOSE_CONVERSATION, &id('a', kind::CONVERSATION, 0)))],
+        body: |_| r#"{"summary":"Asked for the opening hours","rating":5,"outcome":"answered"}"#.into(),
+        recorded: || vec![("invalid", with_body(&routes::UPDATE_CONVERSATION, r#"{"rating":6,"attributes":[]}"#))],
+        texts: || vec![(json!({"rating": 5}), "device_type"), (json!({"rating": 5}), "attributes")],
+        ..Exercise::of(&routes::UPDATE_CONVERSATION)
+    },
+    Exercise {
+        body: |_| r#"{"reason":"solved"}"#.into(),
+        recorded: || {
+            let without = with_body(&routes::CLOSE_CONVERSATION, "");
+            vec![
+                ("closed", at(&routes::CLOSE_CONVERSATION, &id('a', kind::CONVERSATION, 0))),
+                ("without-reason", without),
+            ]
+        },
         calls_more: opened_and_closed,
         further: Further::Conflict,
         ..Exercise::of(&routes::CLOSE_CONVERSATION)
@@ -905,6 +921,13 @@ fn subscription() -> NewPaymentEvent {
 fn payment(event: &NewPaymentEvent) -> Call {
     let body = event.body(1, NOW / 1000).to_string().into_bytes();
     signed(&plain(&routes::RECEIVE_PAYMENT_EVENT).path, demo_payment_secret('a'), body)
+}
+
+/// The call with a bot's answer to the first message of Acme's open conversation.
+fn answer() -> Call {
+    let (question, source) = (id('a', kind::MESSAGE, 0), id('a', kind::DATASOURCE, 1));
+    let said = json!({"sender_type": "bot", "text": "9 to 5", "in_reply_to": question, "data_source_ids": [source]});
+    with_body(&routes::ADD_MESSAGE, said.to_string())
 }
 
 /// The calls that open and close a conversation with a widget and a contact.

@@ -35,6 +35,7 @@ mod guard;
 mod harness;
 mod http_client;
 mod idempotency;
+mod idle;
 mod inbox;
 mod isolation;
 mod journey;
@@ -145,6 +146,7 @@ mod conversation {
     mod read_conversation_transcript;
     mod send_message;
     mod start_call;
+    mod update_conversation;
 }
 mod datasource {
     mod create_datasource;

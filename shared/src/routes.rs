@@ -58,6 +58,7 @@ routes! {
     REDELIVER                           "delivery"          "redeliver"                         POST   "/api/v1/outbound_webhook/{webhook_id}/logs/{delivery_id}/redeliver"      Write  200     256;
     OPEN_CONVERSATION                   "conversation"      "open-conversation"                 POST   "/api/v1/conversation"                                                    Write  201     256;
     ADD_MESSAGE                         "conversation"      "add-message"                       POST   "/api/v1/conversation/{conversation_id}/message"                          Write  201     256;
+    UPDATE_CONVERSATION                 "conversation"      "update-conversation"               PUT    "/api/v1/conversation/{conversation_id}"                                  Write  200     256;
     CLOSE_CONVERSATION                  "conversation"      "close-conversation"                POST   "/api/v1/conversation/{conversation_id}/close"                            Write  200     256;
     READ_CONVERSATION                   "conversation"      "read-conversation"                 GET    "/api/v1/conversation/{conversation_id}"                                  Read   200     256;
     LIST_CONVERSATIONS                  "conversation"      "list-conversations"                GET    "/api/v1/conversation"                                                    Read   200     256;

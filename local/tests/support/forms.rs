@@ -364,6 +364,7 @@ pub const FORMS: &[Form] = &[
 /// A form of partition key in the index `Due`. The sort key is the time at which the item becomes due.
 pub const DUE: &[Form] = &[
     form("CAMPAIGN#<shard>", "<time>", "campaigns that are being sent, or that are sent later", DUE_MOST, DUE_IN),
+    form("CONVERSATION#<shard>", "<time>", "open conversations that may be idle", DUE_MOST, DUE_IN),
     form(
         "DEFERRED#<endpoint>",
         "<time>",

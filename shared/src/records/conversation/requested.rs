@@ -5,10 +5,10 @@ use super::storage;
 use crate::records::delivery;
 use uuid::Uuid;
 
-use super::{Conversation, MessageType, NewMessage, SenderType};
+use super::{Conversation, NewMessage, SenderType};
 use crate::input::schema::{Schema, Value};
 use crate::input::{Issues, Location, Parse, Raw, reject, words};
-use crate::records::assistant::Assistant;
+use crate::records::assistant::{Assistant, ConversationSettings};
 use crate::records::contact::Contact;
 use crate::records::contact_point::PhoneNumber;
 use crate::records::delivery::{Delivery, NewDelivery};
@@ -91,8 +91,7 @@ crate::object! {
 /// [`Error::NotFound`] where there is no such widget, [`Error::Conflict`] where it makes calls, or is not ready to
 /// send.
 pub async fn send_message(cx: &Context<'_>, widget: WidgetId, new: MessageToNumber) -> Result<Requested> {
-    let (sender_type, message_type) = (SenderType::Bot, MessageType::Text);
-    let message = NewMessage { sender_type, message_type, text: new.message.0 };
+    let message = NewMessage::text(SenderType::Bot, new.message.0);
     request(&cx.table, widget, &Outbound::new(cx, new.to, Some(message), None)).await
 }
 
@@ -155,7 +154,7 @@ impl Outbound {
 /// Everything that was read and reserved for the request.
 struct Preparation {
     widget: WidgetId,
-    assistant: AssistantId,
+    assistant: (AssistantId, ConversationSettings),
     /// The contact with the number, if there is one.
     known: Option<ContactId>,
     /// The open conversation that a message continues.
@@ -215,6 +214,7 @@ async fn prepare(table: &Table, widget: WidgetId, new: &Outbound) -> Result<Prep
         table.reserve::<Delivery>(widget.id.into(), 1),
         table.allow_sends(1, new.event.0, new.now),
     );
+    let settings = assistant.as_ref().ok().and_then(Option::as_ref).map(|assistant| assistant.conversation);
     let mut refused: Option<Error> = match assistant {
         Ok(Some(assistant)) if assistant.webhook_id.is_some() || !widget.secrets.is_empty() => None,
         Ok(Some(_)) => Some(Widget::has_no_webhook()),
@@ -229,7 +229,7 @@ async fn prepare(table: &Table, widget: WidgetId, new: &Outbound) -> Result<Prep
     });
     match (refused, sends) {
         (None, Ok(sends)) => {
-            let (widget, assistant) = (widget.id, assistant_id);
+            let (widget, assistant) = (widget.id, (assistant_id, settings.unwrap_or_default()));
             Ok(Preparation { widget, assistant, known, thread, contact, conversation, delivery, sends })
         }
         (refused, sends) => {
