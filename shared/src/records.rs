@@ -33,7 +33,8 @@ pub mod prelude {
         self, Contact, ContactFields, ContactQuery, ImportedContacts, NewContacts, Upsert,
     };
     pub use crate::records::conversation::{
-        self, CallToNumber, Changed, Conversation, Message, MessageToNumber, NewMessage, Requested, Transcribed,
+        self, CallToNumber, Changed, Conversation, Message, MessageFromNumber, MessageToNumber, NewMessage,
+        ReceivedMessage, Requested, Transcribed,
     };
     pub use crate::records::datasource::files::*;
     pub use crate::records::datasource::*;

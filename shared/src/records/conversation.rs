@@ -1,8 +1,11 @@
 //! Conversations of an assistant with a person, and their messages.
 
+mod received;
+mod replies;
 mod requested;
 pub(crate) mod storage;
 
+pub use received::{MessageFromNumber, ReceivedMessage, receive_message};
 pub use requested::{CallToNumber, MessageToNumber, Requested, send_message, start_call};
 pub use storage::{
     Changed, add_message, forget_threads, message, open_thread, open_threads, transcribed, transcript, with_contact,
@@ -16,6 +19,7 @@ use crate::input::schema::{Schema, Value, extended, titled};
 use crate::input::{Location, member};
 use crate::records::assistant::Assistant;
 use crate::records::contact::Contact;
+use crate::records::contact_point::PhoneNumber;
 use crate::records::conversation::storage::thread;
 use crate::records::widget::Widget;
 use crate::request::error::{Error, Result};
@@ -87,6 +91,8 @@ crate::record! {
         hidden text_bytes: u64 = 0,
         /// The variables for the assistant's prompt, from the caller of start-call.
         hidden prompt_dynamic_variables: Option<JsonObject> = None,
+        /// The telephone number from which the connector has brought in the latest message. Answers leave to it.
+        hidden reply_to: Option<PhoneNumber> = None,
     }
 }
 
@@ -113,6 +119,7 @@ impl Conversation {
             includes_voice: false,
             text_bytes: 0,
             prompt_dynamic_variables: None,
+            reply_to: None,
             version: Version::default(),
         }
     }

@@ -7,6 +7,7 @@ use futures_util::future::try_join_all;
 use serde::Deserialize;
 use uuid::Uuid;
 
+use super::replies::reply;
 use super::{Conversation, Message, MessageType, NewMessage, SenderType, Transcribed};
 use crate::records::campaign;
 use crate::records::campaign::{RunId, TextOf};
@@ -152,6 +153,10 @@ impl<M> Transaction<'_, M> {
             MessageType::Voice => counting.set("includes_voice", AttributeValue::Bool(true)),
             MessageType::Text => counting,
         };
+        let counting = match &conversation.reply_to {
+            Some(number) => counting.set("reply_to", text(number.as_str())),
+            None => counting,
+        };
         let key = Conversation::key(self.tenant(), *id);
         self.write(Write::update(key, self.table().stamping(counting)).when(version.unchanged(id.0)));
         self.write(Write::put(message_item(self.tenant(), message, text_of)?));
@@ -182,12 +187,21 @@ pub async fn add_message(
         }
         let place = known.chat_count;
         let message = new.message(id, conversation, place, now);
+        let reply = match reply(table, &known, &message).await {
+            // An earlier attempt of the same request may have added it before the quota was reached.
+            Err(refused @ TableError::QuotaReached(_)) => {
+                let said = said_by(table, origin).await?.map(|place| new.message(id, conversation, place, now));
+                return said.map(Changed::Done).ok_or(refused);
+            }
+            reply => reply?,
+        };
         let mut transaction = Transaction::of_request(table);
         transaction.once(origin, message.id.0, now);
         transaction.say(&known, &message, None)?;
         transaction.meter(metering.clone());
+        let reserved = reply.map(|reply| transaction.reply(reply)).transpose()?;
         let lost = LostAnswer::default();
-        known = match transaction.commit_once(&lost).await {
+        known = match transaction.commit_reserved_once(reserved, &lost).await {
             Ok(()) => return Ok(Changed::Done(message)),
             Err(Cancelled::Condition(Unmet::Repeated, Some(marker))) => {
                 let place = ordinal(target_id(&marker)?);
