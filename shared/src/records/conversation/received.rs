@@ -19,6 +19,7 @@ use crate::table::item::{Item, from_item, number, target_id, text};
 use crate::table::keys::{Key, TTL};
 use crate::table::reservation::Reservation;
 use crate::table::retry::{Backoff, LostAnswer};
+use crate::table::stored::{Single, Stored};
 use crate::table::transaction::{Transaction, Unmet, Write};
 use crate::table::{Fingerprint, Table, TableError};
 use crate::values::hash::{hex, sha256};
@@ -58,12 +59,15 @@ crate::object! {
     }
 }
 
-crate::single!(
-    ReceivedMessage,
-    (WidgetId, Fingerprint),
-    |(widget, external)| format_args!("RECEIVED#{widget}#{}", hex(&external)),
-    "RECEIVED"
-);
+impl Stored for ReceivedMessage {
+    type Id = (WidgetId, Fingerprint);
+
+    fn key(tenant: &Tenant, (widget, external): Self::Id) -> Key {
+        Key::of(tenant, format_args!("RECEIVED#{widget}#{}", hex(&external)), "RECEIVED")
+    }
+}
+
+impl Single for ReceivedMessage {}
 
 /// The key of the pointer to the conversation that was opened last for a message of `contact`.
 fn opened(tenant: &Tenant, widget: WidgetId, contact: ContactId) -> Key {
