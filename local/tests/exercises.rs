@@ -846,7 +846,7 @@ fn at(route: &Route, id: &str) -> Call {
 /// A message of a contact of the demo set, which has no open conversation yet.
 fn from_known(external_id: &str) -> Call {
     let body = json!({"from": "+31200001", "text": "Is my table ready?", "external_id": external_id});
-    with_body(&routes::RECEIVE_MESSAGE, &body.to_string())
+    with_body(&routes::RECEIVE_MESSAGE, body.to_string())
 }
 
 /// The call about another widget of Acme.

@@ -141,6 +141,7 @@ mod conversation {
     mod open_conversation;
     mod read_conversation;
     mod read_conversation_transcript;
+    mod receive_message;
     mod send_message;
     mod start_call;
 }
