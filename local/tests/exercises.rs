@@ -845,7 +845,7 @@ fn at(route: &Route, id: &str) -> Call {
 
 /// A message of a contact of the demo set, which has no open conversation yet.
 fn from_known(external_id: &str) -> Call {
-    let body = json!({"from": "+31200001", "text": "Is my table ready?", "external_id": external_id});
+    let body = json!({"from": "+31200003", "text": "Is my table ready?", "external_id": external_id});
     with_body(&routes::RECEIVE_MESSAGE, body.to_string())
 }
 

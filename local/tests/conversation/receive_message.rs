@@ -3,8 +3,6 @@
 use std::collections::BTreeSet;
 
 use futures_util::future::join_all;
-use local::faults::Fault;
-use local::http::{Answer, Call};
 use serde_json::{Value, json};
 use shared::records::conversation::{Conversation, MAX_MESSAGES};
 use shared::records::delivery::DeliveryState;
@@ -16,7 +14,8 @@ use crate::support::fixture::{ACME, GLOBEX, data, get, id, kind, post, stack};
 use crate::support::keyed::{KEY, keyed};
 use crate::support::records::{TEST_TIME, changes, conflict, detail, issue, items, not_found, nothing};
 use crate::support::sender::{Sender, event};
-use crate::support::sending::{Setup, events, id_of, is_signed_with};
+use crate::support::sending::{Setup, id_of, is_signed_with};
+use crate::support::sweep::crashes_everywhere;
 
 /// Widgets of the demo set. The web chat has no connector.
 const CHAT: u32 = 1;
@@ -27,8 +26,8 @@ const FROM: &str = "+49 (151) 234-5678";
 const NUMBER: &str = "+491512345678";
 /// So many requests at the same moment.
 const MANY: usize = 64;
-/// Longer than a process keeps its claim of an idempotency key.
-const LEASE: i64 = 30;
+/// Longer than a crashed process keeps its claim of an idempotency key.
+const LEASE: i64 = 31;
 
 /// An organisation without a contact, whose widget has a connector.
 async fn sender() -> Sender {
@@ -272,55 +271,38 @@ async fn a_widget_without_connector_keeps_an_open_conversation() {
     assert_eq!(detail(&refused), conflict("widget_id", "no_connector", "The widget has no connector"));
 }
 
-/// Makes `request` with a crash of the process at each of its calls of the table in turn, before and after the call, and
-/// then again. Returns the answers of each sender's second request, and the senders.
-async fn crashed(request: impl AsyncFn(&Sender) -> Call) -> Vec<(Sender, Answer)> {
-    let mut all = Vec::new();
-    for number in 0.. {
-        for fault in [Fault::LoseRequest, Fault::LoseAnswer] {
-            let sender = sender().await;
-            bring(&sender, "Hello", "SM-1").await;
-            let (setup, call) = (&sender.setup, request(&sender).await);
-            setup.faults.plan(move |_, at| if at == number { fault } else { Fault::None });
-            let died = setup.faults.kill(setup.stack.answer(&call)).await;
-            setup.faults.end();
-            setup.pass(LEASE);
-            let answer = setup.stack.answer(&call).await;
-            all.push((sender, answer));
-            if !died {
-                return all;
-            }
-        }
-    }
-    all
-}
-
 #[tokio::test]
 async fn a_message_comes_in_once_wherever_the_process_dies() {
-    let crashed = crashed(async |sender| {
-        let number = json!({"from": "+4915111111111", "text": "Hi", "external_id": "SM-2"});
-        post(&inbound(sender), &sender.org.key, number.to_string())
-    });
-    for (sender, answer) in crashed.await {
-        let received = data(&answer);
-        assert_eq!(said(&sender, &received["conversation_id"]).await, ["Hi"]);
-        assert_eq!((sender.conversations().await.len(), sender.list("/api/v1/contact").await.len()), (2, 2));
-    }
+    let work = async |sender: &Sender| drop(bring(sender, "Hello", "SM-1").await);
+    let look = async |sender: &Sender, case: String| {
+        let received = bring(sender, "Hello", "SM-1").await;
+        assert_eq!(said(sender, &received["conversation_id"]).await, ["Hello"], "{case}");
+        let counts = (sender.conversations().await.len(), sender.list("/api/v1/contact").await.len());
+        assert_eq!(counts, (1, 1), "{case}");
+    };
+    crashes_everywhere(sender, |sender| &sender.setup, work, look).await;
 }
 
 #[tokio::test]
 async fn an_answer_leaves_once_wherever_the_process_dies() {
-    let crashed = crashed(async |sender| {
+    let prepare = async || {
+        let sender = sender().await;
+        bring(&sender, "Hello", "SM-1").await;
+        sender
+    };
+    let answer = async |sender: &Sender| {
         let conversation = sender.conversations().await.remove(0);
         let path = format!("/api/v1/conversation/{}/message", id_of(&conversation));
-        keyed(post(&path, &sender.org.key, json!({"sender_type": "bot", "text": "Hi"}).to_string()), KEY)
-    });
-    for (sender, answer) in crashed.await {
-        let message = data(&answer);
-        assert_eq!(said(&sender, &message["conversation_id"]).await, ["Hello", "Hi"]);
-        assert_eq!((sent(&sender).await, deliveries(&sender).await), (vec!["Hi".to_owned()], 1));
-        assert_eq!(events(&sender.received()).len(), 1);
-    }
+        let body = json!({"sender_type": "bot", "text": "Hi"}).to_string();
+        sender.setup.stack.answer(&keyed(post(&path, &sender.org.key, body), KEY)).await
+    };
+    let look = async |sender: &Sender, case: String| {
+        sender.setup.pass(LEASE);
+        let message = data(&answer(sender).await);
+        assert_eq!(said(sender, &message["conversation_id"]).await, ["Hello", "Hi"], "{case}");
+        assert_eq!((sent(sender).await, deliveries(sender).await), (vec!["Hi".to_owned()], 1), "{case}");
+    };
+    crashes_everywhere(prepare, |sender| &sender.setup, async |sender| drop(answer(sender).await), look).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -106,7 +106,7 @@ struct Inbound {
 }
 
 /// A contact that has no open conversation, and the conversation that was opened last for a message of it.
-struct Known {
+struct KnownContact {
     contact: ContactId,
     opened: Option<ConversationId>,
 }
@@ -167,7 +167,7 @@ impl Inbound {
         };
         match newest.filter(|newest| newest.is_open() && newest.has_room_for(&self.message.text)) {
             Some(thread) => Ok(self.say(table, thread, round).await?),
-            None => self.open(table, widget, Some(Known { contact, opened })).await,
+            None => self.open(table, widget, Some(KnownContact { contact, opened })).await,
         }
     }
 
@@ -200,7 +200,12 @@ impl Inbound {
     }
 
     /// Begins a conversation with the message, and makes the contact if it is not known.
-    async fn open(&self, table: &Table, widget: &Widget, known: Option<Known>) -> Result<Option<ReceivedMessage>> {
+    async fn open(
+        &self,
+        table: &Table,
+        widget: &Widget,
+        known: Option<KnownContact>,
+    ) -> Result<Option<ReceivedMessage>> {
         let assistant = widget.require_connector()?;
         table.find::<Assistant>(assistant).await?.ok_or_else(Widget::has_no_assistant)?;
         let reserved = table.reserve::<Conversation>((), 1).await?;
@@ -251,7 +256,7 @@ impl Inbound {
     }
 
     /// Points to the conversation that is opened, unless another message has opened one since the pointer was read.
-    fn point(&self, table: &Table, known: &Known, conversation: ConversationId) -> Write {
+    fn point(&self, table: &Table, known: &KnownContact, conversation: ConversationId) -> Write {
         let mut item = opened(&table.tenant, self.widget, known.contact).attributes();
         item.insert("id".to_owned(), text(conversation));
         item.insert(TTL.to_owned(), number(self.now.plus_seconds(OPENED).unix_seconds()));
