@@ -249,7 +249,7 @@ async fn answers_that_leave_end_at_the_limit_of_the_day() {
         assert_eq!(told(&sender.setup, &sender.org, Quota::SendsADay).await, (1, 1), "{case}");
         let full = reached("path", "The organisation has 1 of 1 sends of this day (UTC)");
         assert_eq!(detail(&say(sender, "bot", "another").await), full, "{case}");
-        assert_eq!(say(sender, "user", "a third").await.status, 201, "{case}");
+        assert_eq!(say(sender, "user", "third").await.status, 201, "{case}");
         assert_eq!(sender.conversations().await[0]["chat_count"], 3, "{case}");
         assert_eq!(sender.setup.outbox(&sender.org, &json!({"id": sender.widget.id})).await.len(), 1, "{case}");
     };

@@ -146,7 +146,7 @@ impl Inbound {
         let Some((_, contact)) = known?.first().copied() else { return self.open(table, &widget, None).await };
         let contact = ContactId(contact);
         match storage::open_thread(table, widget.id, contact, &self.message.text).await? {
-            Some(thread) => Ok(self.say(table, thread, round).await?),
+            Some(thread) => Ok(self.say(table, (contact, thread), round).await?),
             None => self.open_or_follow(table, &widget, contact, round).await,
         }
     }
@@ -166,7 +166,7 @@ impl Inbound {
             None => None,
         };
         match newest.filter(|newest| newest.is_open() && newest.has_room_for(&self.message.text)) {
-            Some(thread) => Ok(self.say(table, thread, round).await?),
+            Some(thread) => Ok(self.say(table, (contact, thread), round).await?),
             None => self.open(table, widget, Some(KnownContact { contact, opened })).await,
         }
     }
@@ -175,24 +175,27 @@ impl Inbound {
     async fn say(
         &self,
         table: &Table,
-        thread: Conversation,
+        (contact, thread): (ContactId, Conversation),
         round: &mut Backoff,
     ) -> Result<Option<ReceivedMessage>, TableError> {
         let (id, mut known) = (thread.id, thread);
         while known.is_open() && known.has_room_for(&self.message.text) {
             let thread = Conversation { reply_to: Some(self.from.clone()), ..known };
             let message = self.message.message(self.message_id, id, thread.chat_count, self.now);
-            let contact_id = thread.contact_id.ok_or(TableError::Missing)?;
-            let received = ReceivedMessage { conversation_id: id, contact_id, message_id: message.id, is_new: true };
+            let (conversation_id, message_id) = (id, message.id);
+            let received = ReceivedMessage { conversation_id, contact_id: contact, message_id, is_new: true };
             let mut transaction = Transaction::of_request(table);
             transaction.write(self.claim(table, &received)?).or(Unmet::Repeated);
             transaction.say(&thread, &message, None)?;
             known = match transaction.commit_once(&LostAnswer::default()).await {
                 Ok(()) => return Ok(Some(received)),
                 Err(Cancelled::Condition(Unmet::Repeated, Some(first))) => return self.answer(first).map(Some),
-                Err(Cancelled::Condition(Unmet::Changed, Some(changed))) if !round.is_over() => from_item(changed)?,
+                // Many messages may come in at once. Without the wait, all of them would try again at the same moment.
+                Err(Cancelled::Condition(Unmet::Changed, Some(_)) | Cancelled::Conflict(_)) if round.wait().await => {
+                    let Some(changed) = table.find(id).await? else { return Ok(None) };
+                    changed
+                }
                 Err(Cancelled::Condition(..)) => return Ok(None),
-                Err(Cancelled::Conflict(_)) if round.wait().await => table.get(id).await?,
                 Err(cancelled) => return Err(cancelled.into()),
             };
         }
