@@ -114,6 +114,7 @@ pub const OPERATIONS: &[Described] = &[
     Described::of::<List<DatasourceFile>>(&routes::LIST_DATASOURCE_FILES),
     Described::of::<datasource_file::ReadDatasourceFile>(&routes::READ_DATASOURCE_FILE),
     Described::of::<conversation::SendMessage>(&routes::SEND_MESSAGE),
+    Described::of::<conversation::ReceiveMessage>(&routes::RECEIVE_MESSAGE),
     Described::of::<campaign::MessageContacts>(&routes::MESSAGE_CONTACTS),
     Described::of::<conversation::StartCall>(&routes::START_CALL),
     Described::of::<campaign::CallContacts>(&routes::CALL_CONTACTS),

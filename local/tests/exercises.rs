@@ -616,6 +616,31 @@ pub const EXERCISES: &[Exercise] = &[
         ..Exercise::of(&routes::SEND_MESSAGE)
     },
     Exercise {
+        body: |_| r#"{"from":"+49 151 2345681","text":"Is my table ready?","external_id":"SM-1"}"#.into(),
+        numbers: &[("widget_id", SMS)],
+        recorded: || {
+            let route = &routes::RECEIVE_MESSAGE;
+            vec![
+                ("known-contact", from_known("SM-2")),
+                ("a-widget-that-calls", of_widget(route, TELEPHONE)),
+                ("no-connector", of_widget(route, 1)),
+                ("not-found", at(route, &id('b', kind::WIDGET, SMS))),
+                ("invalid", with_body(route, r#"{"from":"0151 2345678","text":"","external_id":""}"#)),
+            ]
+        },
+        costs: || {
+            vec![
+                (", a new contact", plain(&routes::RECEIVE_MESSAGE)),
+                (", a known contact", from_known("SM-2")),
+                (", an open conversation", from_known("SM-3")),
+                (", the same message again", from_known("SM-3")),
+            ]
+        },
+        calls_more: || vec![from_known("SM-2"), from_known("SM-3")],
+        further: Further::NoEffect,
+        ..Exercise::of(&routes::RECEIVE_MESSAGE)
+    },
+    Exercise {
         body: |organisation| format!(r#"{{"contact_ids":["{}"]}}"#, id(organisation, kind::CONTACT, 0)),
         recorded: || vec![("a-widget-that-calls", of_widget(&routes::MESSAGE_CONTACTS, TELEPHONE))],
         names: &[(kind::CONTACT, |id| json!({"contact_ids": [id]}))],
@@ -841,6 +866,12 @@ fn with_query(route: &Route, more: &str) -> Call {
 /// The call about another record of Acme.
 fn at(route: &Route, id: &str) -> Call {
     Call { path: path(route, |_| id.to_owned()), ..plain(route) }
+}
+
+/// A message of a contact of the demo set, which has no open conversation yet.
+fn from_known(external_id: &str) -> Call {
+    let body = json!({"from": "+31200003", "text": "Is my table ready?", "external_id": external_id});
+    with_body(&routes::RECEIVE_MESSAGE, body.to_string())
 }
 
 /// The call about another widget of Acme.

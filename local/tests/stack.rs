@@ -144,6 +144,7 @@ mod conversation {
     mod open_conversation;
     mod read_conversation;
     mod read_conversation_transcript;
+    mod receive_message;
     mod send_message;
     mod start_call;
     mod update_conversation;

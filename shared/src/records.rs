@@ -34,8 +34,8 @@ pub mod prelude {
         self, Contact, ContactFields, ContactQuery, ImportedContacts, NewContacts, Upsert,
     };
     pub use crate::records::conversation::{
-        self, CallToNumber, Changed, Closing, Conversation, Message, MessageToNumber, NewMessage, Requested,
-        Transcribed,
+        self, CallToNumber, Changed, Closing, Conversation, Message, MessageFromNumber, MessageToNumber, NewMessage,
+        ReceivedMessage, Requested, Transcribed,
     };
     pub use crate::records::datasource::files::*;
     pub use crate::records::datasource::*;

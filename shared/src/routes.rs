@@ -132,6 +132,7 @@ routes! {
     LIST_DATASOURCE_FILES               "datasource-file"   "list-datasource-files"             GET    "/api/v1/datasource/{datasource_id}/data_source_files"                    Read   200     256;
     READ_DATASOURCE_FILE                "datasource-file"   "read-datasource-file"              GET    "/api/v1/datasource/datasourcefile/{datasourcefile_id}"                   Read   200     256;
     SEND_MESSAGE                        "conversation"      "send-message"                      POST   "/api/v1/messaging/{widget_id}"                              Write  200     256;
+    RECEIVE_MESSAGE                     "conversation"      "receive-message"                   POST   "/api/v1/widget/{widget_id}/inbound"                         Write  200     256;
     MESSAGE_CONTACTS                    "campaign"          "message-contacts"                  POST   "/api/v1/messaging/{widget_id}/contacts"                     Write  200     1024;
     START_CALL                          "conversation"      "start-call"                        POST   "/api/v1/call/{widget_id}"                                   Write  200     256;
     CALL_CONTACTS                       "campaign"          "call-contacts"                     POST   "/api/v1/call/{widget_id}/contacts"                          Write  200     1024;

@@ -237,6 +237,13 @@ pub const FORMS: &[Form] = &[
         "table/metering.rs",
     ),
     form(
+        "ORG#<org>#OPENED#<widget>#<contact>",
+        "OPENED",
+        "pointer to the conversation that was opened last for a message of a contact; expires",
+        "1",
+        "records/conversation/received.rs",
+    ),
+    form(
         "ORG#<org>#PAYMENT_CUSTOMER#<hash>",
         "PAYMENT_CUSTOMER",
         "a customer of the payment provider; expires where no user is known",
@@ -256,6 +263,13 @@ pub const FORMS: &[Form] = &[
         "next free time of a widget to dispatch, or to send",
         "2",
         "records/campaign/rate_limit.rs",
+    ),
+    form(
+        "ORG#<org>#RECEIVED#<widget>#<hash>",
+        "RECEIVED",
+        "a message that a connector has brought in; expires",
+        "1",
+        "records/conversation/received.rs",
     ),
     form("ORG#<org>#REMOVAL#<id>", "REMOVAL", "rest of a cascade", "1", "table/cascade.rs"),
     form(

@@ -122,7 +122,7 @@ crate::object! {
         pub conversation_id: ConversationId,
         /// Who gets it.
         pub contact_id: ContactId,
-        /// The telephone number that was asked for, whatever number its contact has by now.
+        /// The telephone number that was asked for, or from which the person wrote, whatever number its contact has by now.
         pub to: Option<PhoneNumber>,
         /// The message; null of a call.
         pub message_id: Option<MessageId>,

@@ -2,10 +2,13 @@
 
 mod answer;
 pub mod idle;
+mod received;
+mod replies;
 mod requested;
 pub(crate) mod storage;
 
 pub use answer::{DatasourceIds, is_answered_already};
+pub use received::{MessageFromNumber, ReceivedMessage, receive_message};
 pub use requested::{CallToNumber, MessageToNumber, Requested, send_message, start_call};
 pub use storage::{
     Changed, add_message, forget_threads, message, open_thread, open_threads, said_between, transcribed, transcript,
@@ -20,6 +23,7 @@ use crate::input::schema::{Schema, Value, extended, titled};
 use crate::input::{Between, Location, OptionalBody, member};
 use crate::records::assistant::{Assistant, ConversationSettings, IdleMinutes};
 use crate::records::contact::Contact;
+use crate::records::contact_point::PhoneNumber;
 use crate::records::conversation::storage::thread;
 use crate::records::due::Due;
 use crate::records::widget::Widget;
@@ -116,6 +120,8 @@ crate::record! {
         hidden idle_close_minutes: Option<IdleMinutes> = None,
         /// When the tick looks whether it is idle; never later than it becomes idle.
         hidden due_at: Option<Timestamp> = None,
+        /// The telephone number from which the connector has brought in the latest message. Answers leave to it.
+        hidden reply_to: Option<PhoneNumber> = None,
     }
 }
 
@@ -154,6 +160,7 @@ impl Conversation {
             prompt_dynamic_variables: None,
             idle_close_minutes: None,
             due_at: None,
+            reply_to: None,
             version: Version::default(),
         };
         begun.under(settings)

@@ -6,8 +6,6 @@ use crate::records::delivery;
 use uuid::Uuid;
 
 use super::{Conversation, NewMessage, SenderType};
-use crate::input::schema::{Schema, Value};
-use crate::input::{Issues, Location, Parse, Raw, reject, words};
 use crate::records::assistant::{Assistant, ConversationSettings};
 use crate::records::contact::Contact;
 use crate::records::contact_point::PhoneNumber;
@@ -29,27 +27,8 @@ use crate::values::id::{
     AssistantId, ContactId, ConversationId, EndpointId, MessageId, OrgId, WidgetId, ordinal, with_ordinal,
 };
 use crate::values::json::JsonObject;
-use crate::values::text::MessageText;
+use crate::values::text::SomeText;
 use crate::values::time::Timestamp;
-
-/// The text of a message that has one character at least.
-#[derive(Debug)]
-pub struct SomeText(MessageText);
-
-impl Parse for SomeText {
-    fn parse(raw: Raw<'_>, at: &Location, issues: &mut Issues) -> Option<Self> {
-        let text = MessageText::parse(raw, at, issues)?;
-        if text.is_empty() { reject(issues, at, words::TEXT_TOO_SHORT) } else { Some(Self(text)) }
-    }
-}
-
-impl Schema for SomeText {
-    fn schema() -> Value {
-        let mut schema = MessageText::schema();
-        schema["minLength"] = 1.into();
-        schema
-    }
-}
 
 crate::input! {
     /// The body of send-message.
@@ -91,7 +70,7 @@ crate::object! {
 /// [`Error::NotFound`] where there is no such widget, [`Error::Conflict`] where it makes calls, or is not ready to
 /// send.
 pub async fn send_message(cx: &Context<'_>, widget: WidgetId, new: MessageToNumber) -> Result<Requested> {
-    let message = NewMessage::text(SenderType::Bot, new.message.0);
+    let message = NewMessage::text(SenderType::Bot, new.message.into_text());
     request(&cx.table, widget, &Outbound::new(cx, new.to, Some(message), None)).await
 }
 

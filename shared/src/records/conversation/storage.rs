@@ -9,6 +9,7 @@ use serde::Deserialize;
 use uuid::Uuid;
 
 use super::answer::settled;
+use super::replies::reply;
 use super::{Conversation, DatasourceIds, Message, MessageType, NewMessage, SenderType, Transcribed};
 use crate::input::Issues;
 use crate::records::campaign;
@@ -171,6 +172,10 @@ impl<M> Transaction<'_, M> {
             MessageType::Voice => counting.set("includes_voice", AttributeValue::Bool(true)),
             MessageType::Text => counting,
         };
+        let counting = match &conversation.reply_to {
+            Some(number) => counting.set("reply_to", text(number.as_str())),
+            None => counting,
+        };
         let key = Conversation::key(self.tenant(), *id);
         self.write(Write::update(key, self.table().stamping(counting)).when(version.unchanged(id.0)));
         self.write(Write::put(message_item(self.tenant(), message, text_of)?));
@@ -201,13 +206,22 @@ pub async fn add_message(
             return Ok(said.map_or(refused, Changed::Done));
         }
         let message = message_at(known.chat_count);
+        let reply = match reply(table, &known, &message).await {
+            // An earlier attempt of the same request may have added it before the quota was reached.
+            Err(refused @ TableError::QuotaReached(_)) => {
+                let said = said_by(table, origin).await?.map(message_at);
+                return said.map(Changed::Done).ok_or(refused);
+            }
+            reply => reply?,
+        };
         let mut transaction = Transaction::of_request(table);
         transaction.once(origin, message.id.0, now);
         transaction.answer(&message);
         transaction.say(&known, &message, None)?;
         transaction.meter(metering.clone());
+        let reserved = reply.map(|reply| transaction.reply(reply)).transpose()?;
         let lost = LostAnswer::default();
-        known = match transaction.commit_once(&lost).await {
+        known = match transaction.commit_reserved_once(reserved, &lost).await {
             Ok(()) => return Ok(Changed::Done(message)),
             Err(Cancelled::Condition(Unmet::Repeated, Some(marker))) => {
                 return Ok(Changed::Done(message_at(ordinal(target_id(&marker)?))));
