@@ -209,6 +209,10 @@ pub const EXERCISES: &[Exercise] = &[
         ..Exercise::of(&routes::SEND_TEST_EVENT)
     },
     Exercise { rows: Some([1, 1]), ..Exercise::of(&routes::LIST_DELIVERIES) },
+    Exercise {
+        recorded: || vec![("too-long", with_query(&routes::READ_DELIVERY_STATS, "&date_from=2026-01-01"))],
+        ..Exercise::of(&routes::READ_DELIVERY_STATS)
+    },
     // A delivery that is ready stays as it is.
     Exercise { further: Further::NoEffect, ..Exercise::of(&routes::REDELIVER) },
     Exercise {

@@ -37,7 +37,10 @@ pub mod prelude {
     };
     pub use crate::records::datasource::files::*;
     pub use crate::records::datasource::*;
-    pub use crate::records::delivery::{self, Delivery, EndpointHealth, EventId, NewDelivery, Observed};
+    pub use crate::records::delivery::{
+        self, Delivery, DeliveryPage, DeliveryQuery, DeliveryStats, EndpointHealth, EventId, NewDelivery, Observed,
+        StatsQuery,
+    };
     pub use crate::records::form::*;
     pub use crate::records::intent::*;
     pub use crate::records::tag::*;
