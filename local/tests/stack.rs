@@ -78,6 +78,7 @@ mod support {
     pub mod certificate;
     pub mod chart;
     pub mod customers;
+    pub mod deliveries;
     pub mod demo_set;
     pub mod documented;
     pub mod fixture;
@@ -156,6 +157,7 @@ mod datasource_file {
 }
 mod delivery {
     mod list_deliveries;
+    mod read_delivery_stats;
     mod redeliver;
 }
 mod link {
