@@ -67,8 +67,7 @@ async fn each_hour_has_its_deliveries_and_the_times_of_their_attempts() {
 #[tokio::test]
 async fn dates_choose_the_deliveries_to_the_millisecond() {
     let stack = stack().await;
-    let all: Vec<Made> =
-        (0..40).map(|number| made(NOW + number * HOUR / 4, DeliveryState::Delivered, &[1])).collect();
+    let all: Vec<Made> = (0..40).map(|number| made(NOW + number * HOUR / 4, DeliveryState::Delivered, &[1])).collect();
     write(&stack, &all, |_| false).await;
     let between = |from: i64, to: i64| {
         let [from, to] = [from, to].map(|millis| Timestamp::from_unix_millis(NOW + millis));
