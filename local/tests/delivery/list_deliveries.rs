@@ -192,6 +192,9 @@ async fn dates_find_a_delivery_that_was_made_days_after_its_event() {
             let (found, _) = along_next(&stack, &format!("{query}&order={order}")).await;
             assert_eq!(found, made.as_ref().unwrap().iter().map(|id| json!(id)).collect::<Vec<_>>());
         }
+        // The note on the head hides no row.
+        let last = get(&stack, &path("/logs?order=desc&size=1")).await;
+        assert_eq!((&last["total"], &last["items"][0]["id"]), (&json!(901), &json!(made.unwrap()[0])));
     }
 }
 

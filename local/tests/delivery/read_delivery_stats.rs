@@ -1,12 +1,14 @@
 //! `GET /api/v1/outbound_webhook/{webhook_id}/stats`: counts the deliveries to a webhook by the hour.
 
 use local::Stack;
+use local::receiver::Behaviour;
 use serde_json::{Value, json};
 use shared::records::delivery::{DeliveryState, EventKind};
 use shared::values::time::Timestamp;
 
 use crate::support::deliveries::{Made, path, write};
 use crate::support::fixture::{ACME, NOW, call, failure, get, stack, stack_with_clock};
+use crate::support::sending::{Setup, id_of};
 
 const HOUR: i64 = 3_600_000;
 const DAY: i64 = 24 * HOUR;
@@ -125,4 +127,32 @@ async fn of_too_many_deliveries_the_latest_are_counted_and_it_is_said() {
     let narrower = format!("?date_from={}", Timestamp::from_unix_millis(NOW - 3 * HOUR));
     let fewer = stats(&stack, &narrower).await;
     assert_eq!((&fewer["deliveries"], &fewer["truncated"]), (&json!(3_600), &json!(false)));
+}
+
+#[tokio::test]
+async fn an_event_moves_from_waiting_to_arrived_in_its_own_hour() {
+    let setup = Setup::start().await;
+    let org = setup.org().await;
+    let webhook = setup.webhook(&org, "/hook").await;
+    let assistant = setup.assistant(&org, &webhook).await;
+    setup.converse(&org, &assistant, 3).await;
+    setup.settle().await;
+    setup.receiver.behave("/hook", Behaviour::Answer(500));
+    setup.converse(&org, &assistant, 1).await;
+    setup.settle().await;
+    let counted = async || {
+        let stats = setup.get(&org, &format!("/api/v1/outbound_webhook/{}/stats", id_of(&webhook))).await;
+        assert_eq!(stats["deliveries"], 4);
+        let hours = stats["hours"].as_array().unwrap();
+        let hour = hours.iter().find(|hour| hour["hour"] == time(NOW)).unwrap();
+        assert!(hour["median_milliseconds"].as_u64() <= hour["p99_milliseconds"].as_u64(), "{hour}");
+        ["arrived", "failed", "waiting"].map(|member| hour[member].as_u64().unwrap())
+    };
+    setup.pass(1);
+    assert_eq!(counted().await, [3, 0, 1]);
+    // The retry is two hours later.
+    setup.receiver.behave("/hook", Behaviour::Answer(200));
+    setup.pass(7_200);
+    setup.minute().await;
+    assert_eq!(counted().await, [4, 0, 0]);
 }

@@ -19,7 +19,7 @@ use crate::table::error::{TableError, was_done};
 use crate::table::expression::{Condition, UpdateExpression};
 use crate::table::item::{Item, number, values};
 use crate::table::keys::{list_head, list_row, list_rows, list_rows_between};
-use crate::table::ordinals::Ordinals;
+use crate::table::ordinals::{LATENESS, Ordinals};
 use crate::table::page::Order;
 use crate::table::part::Table;
 use crate::table::query::Found;
@@ -36,8 +36,6 @@ const PROBED: usize = 8;
 const DISORDER: i64 = 300;
 /// Seconds from the time of a row until it is appended: a longer time is noted.
 const PROMPT: i64 = 300;
-/// The attribute of a head with the longest noted time.
-const LATENESS: &str = "lateness";
 
 /// A row that shows when it was appended.
 pub trait Appended: Listed {
@@ -130,8 +128,8 @@ impl Table {
         }
         let note = UpdateExpression::new().set(LATENESS, number(seconds));
         // A list that was deleted meanwhile gets no head.
-        let more = "attribute_exists(pk) AND (attribute_not_exists(#lateness) OR #lateness < :lateness)";
-        let more = Condition::new(more, values([(":lateness", number(seconds))]));
+        let more = "attribute_exists(pk) AND (attribute_not_exists(#longest_lateness) OR #longest_lateness < :seconds)";
+        let more = Condition::new(more, values([(":seconds", number(seconds))]));
         was_done(self.store.update(&list_head(&self.tenant, &R::list(of)), &note, Some(&more)).await).map(drop)
     }
 
