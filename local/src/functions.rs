@@ -37,6 +37,7 @@ pub const OPERATIONS: &[Described] = &[
     Described::of::<webhook::RotateWebhookSecret>(&routes::ROTATE_WEBHOOK_SECRET),
     Described::of::<webhook::SendTestEvent>(&routes::SEND_TEST_EVENT),
     Described::of::<delivery::ListDeliveries>(&routes::LIST_DELIVERIES),
+    Described::of::<delivery::ReadDeliveryStats>(&routes::READ_DELIVERY_STATS),
     Described::of::<delivery::Redeliver>(&routes::REDELIVER),
     Described::of::<conversation::OpenConversation>(&routes::OPEN_CONVERSATION),
     Described::of::<conversation::AddMessage>(&routes::ADD_MESSAGE),

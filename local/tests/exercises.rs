@@ -208,7 +208,19 @@ pub const EXERCISES: &[Exercise] = &[
         first_costs_more: true,
         ..Exercise::of(&routes::SEND_TEST_EVENT)
     },
-    Exercise { rows: Some([1, 1]), ..Exercise::of(&routes::LIST_DELIVERIES) },
+    Exercise {
+        recorded: || vec![("of-one-state", with_query(&routes::LIST_DELIVERIES, "&state=dead&order=desc"))],
+        costs: || {
+            let dead = "&state=dead&date_from=2026-01-01";
+            vec![("", plain(&routes::LIST_DELIVERIES)), (", of one state", with_query(&routes::LIST_DELIVERIES, dead))]
+        },
+        rows: Some([1, 1]),
+        ..Exercise::of(&routes::LIST_DELIVERIES)
+    },
+    Exercise {
+        recorded: || vec![("too-long", with_query(&routes::READ_DELIVERY_STATS, "&date_from=2026-01-01"))],
+        ..Exercise::of(&routes::READ_DELIVERY_STATS)
+    },
     // A delivery that is ready stays as it is.
     Exercise { further: Further::NoEffect, ..Exercise::of(&routes::REDELIVER) },
     Exercise {

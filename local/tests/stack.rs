@@ -81,6 +81,7 @@ mod support {
     pub mod certificate;
     pub mod chart;
     pub mod customers;
+    pub mod deliveries;
     pub mod demo_set;
     pub mod documented;
     pub mod fixture;
@@ -161,6 +162,7 @@ mod datasource_file {
 }
 mod delivery {
     mod list_deliveries;
+    mod read_delivery_stats;
     mod redeliver;
 }
 mod link {

@@ -39,7 +39,9 @@ pub mod prelude {
     };
     pub use crate::records::datasource::files::*;
     pub use crate::records::datasource::*;
-    pub use crate::records::delivery::{self, Delivery, EndpointHealth, NewDelivery, Observed};
+    pub use crate::records::delivery::{
+        self, Delivery, DeliveryPage, DeliveryQuery, DeliveryStats, EndpointHealth, NewDelivery, Observed, StatsQuery,
+    };
     pub use crate::records::event::{self, Event, EventId, EventKind, EventPage, EventQuery, EventTypes};
     pub use crate::records::form::*;
     pub use crate::records::intent::*;
