@@ -334,7 +334,7 @@ pub const FORMS: &[Form] = &[
         "<conversation>",
         "pointer to an open conversation",
         "the open conversations of a contact through a widget",
-        "records/conversation/storage.rs",
+        "records/conversation.rs",
     ),
     form(
         "ORG#<org>#UNIQUE#<list>#<field>#<hash>",

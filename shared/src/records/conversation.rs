@@ -20,7 +20,6 @@ use crate::input::{Location, member};
 use crate::records::assistant::Assistant;
 use crate::records::contact::Contact;
 use crate::records::contact_point::PhoneNumber;
-use crate::records::conversation::storage::thread;
 use crate::records::widget::Widget;
 use crate::request::error::{Error, Result};
 use crate::table::cascade::Partitions;
@@ -189,6 +188,11 @@ impl Conversation {
         let between = self.widget_id.zip(self.contact_id);
         between.map(|(widget, contact)| thread(tenant, widget, contact, self.id)).into_iter().collect()
     }
+}
+
+/// The key of the pointer from a contact and a widget to their open conversation.
+fn thread(tenant: &Tenant, widget: WidgetId, contact: ContactId, conversation: ConversationId) -> Key {
+    Key::of(tenant, format_args!("THREAD#{widget}#{contact}"), conversation)
 }
 
 impl Partitions for Conversation {
