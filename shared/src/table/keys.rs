@@ -37,9 +37,11 @@
 //! ORG#<org>#MESSAGE#<conversation>           <ordinal>                a message of a conversation
 //! ORG#<org>#METERS#<user>                    BOTS                     count of the assistants of a user
 //! ORG#<org>#METERS#<user>#<period>           <part>                   count of what a user has used up in a billing period; expires
+//! ORG#<org>#OPENED#<widget>#<contact>        OPENED                   pointer to the conversation that was opened last for a message of a contact; expires
 //! ORG#<org>#PAYMENT_CUSTOMER#<hash>          PAYMENT_CUSTOMER         a customer of the payment provider; expires where no user is known
 //! ORG#<org>#PAYMENT_EVENT#<hash>             PAYMENT_EVENT            marker: an event of the payment provider has counted; expires
 //! ORG#<org>#RATE_LIMIT#<widget>              <limit>                  next free time of a widget to dispatch, or to send
+//! ORG#<org>#RECEIVED#<widget>#<hash>         RECEIVED                 a message that a connector has brought in; expires
 //! ORG#<org>#REMOVAL#<id>                     REMOVAL                  rest of a cascade
 //! ORG#<org>#REMOVED_API_KEYS                 COUNT                    count of the API keys that were revoked, with the last one
 //! ORG#<org>#RETIRED_WEBHOOK#<agency>         RETIRED_WEBHOOK          webhook at the payment provider that is to be removed there
