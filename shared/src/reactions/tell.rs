@@ -5,7 +5,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::future::try_join_all;
-use futures_util::stream::{self, StreamExt as _};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -20,7 +19,7 @@ use crate::records::contact::Contact;
 use crate::records::conversation::{self, Conversation, Message};
 use crate::records::datasource::{Datasource, DatasourceFile, DatasourceLink};
 use crate::records::delivery::{self, Delivery, NewDelivery};
-use crate::records::due::Due;
+use crate::records::due::{Due, handle_due};
 use crate::records::event::kind::{RECORDS, RecordKinds, Sign};
 use crate::records::event::{self, Event, EventId, EventKind, LONGEST, pending};
 use crate::records::form::Form;
@@ -47,8 +46,6 @@ use crate::values::time::Timestamp;
 pub const KNOWN: i64 = 30;
 /// The most webhooks of an organisation: the limit of their quota.
 const MOST_WEBHOOKS: usize = 1000;
-/// The pending changes of conversations that a tick reads from each partition, and works on at the same time.
-const PENDING: (i32, usize) = (100, 8);
 
 /// Whether an event may tell of `change`.
 pub(super) fn is_told(change: &Change) -> bool {
@@ -96,17 +93,14 @@ pub(super) async fn tell(cx: &Reacting<'_>, changes: &[&Change]) -> Result<()> {
 /// # Errors
 /// The first error; the others are told all the same.
 pub async fn tell_pending(cx: &EventContext<'_>) -> Result<()> {
-    let due = cx.service.store.due(Due::Event, cx.service.clock.now(), PENDING.0).await?;
-    let tell = due.iter().map(|key| tell_conversation(cx, key)).collect::<Vec<_>>();
-    let told: Vec<Result<()>> = stream::iter(tell).buffer_unordered(PENDING.1).collect().await;
-    told.into_iter().collect()
+    handle_due(cx, Due::Event, |key| tell_conversation(cx, key)).await
 }
 
-/// Tells of the conversation whose pending changes are at `key`.
-async fn tell_conversation(cx: &EventContext<'_>, key: &Key) -> Result<()> {
-    let Some(tenant) = Tenant::of_partition_key(&key.pk) else { return Ok(()) };
+/// Tells of the conversation whose pending changes are at `key`; false if it was told meanwhile.
+async fn tell_conversation(cx: &EventContext<'_>, key: Key) -> Result<bool> {
+    let Some(tenant) = Tenant::of_partition_key(&key.pk) else { return Ok(false) };
     let (table, now) = (cx.table(tenant), cx.service.clock.now());
-    let Some(noted) = pending::at(&table, key).await? else { return Ok(()) };
+    let Some(noted) = pending::at(&table, &key).await? else { return Ok(false) };
     let conversation = table.find::<Conversation>(noted.conversation_id).await?;
     // The event of the close has all that was said.
     if let Some(conversation) = conversation.filter(Conversation::is_open) {

@@ -51,12 +51,13 @@ pub async fn at(table: &Table, key: &Key) -> Result<Option<PendingUpdate>, Table
     table.store.get(key).await?.map(from_item).transpose()
 }
 
-/// Removes `pending`, unless further changes were noted meanwhile: the next tick tells of these.
+/// Removes `pending`, unless further changes were noted meanwhile: the next tick tells of these. Returns whether it is
+/// removed.
 ///
 /// # Errors
 /// [`TableError`].
-pub async fn settle(table: &Table, pending: &PendingUpdate) -> Result<(), TableError> {
+pub async fn settle(table: &Table, pending: &PendingUpdate) -> Result<bool, TableError> {
     let same = Condition::of("changes = :changes", [(":changes", number(pending.changes))]);
     let settling = Write::delete(key(&table.tenant, pending.conversation_id)).when(same);
-    was_done(table.store.transact(&[settling]).await).map(drop)
+    was_done(table.store.transact(&[settling]).await)
 }
