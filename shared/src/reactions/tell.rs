@@ -257,7 +257,7 @@ impl<'a> Telling<'a> {
                     of_webhook.entry(webhook.id).or_default().push(NewDelivery::logged(event));
                 }
             }
-            logged.extend(is_wanted.then(|| event.clone()));
+            logged.extend(is_wanted.then(|| event.clone().within(*scope)));
         }
         event::append(self.table, &logged, self.now).await?;
         self.deliver(of_webhook).await
@@ -267,8 +267,7 @@ impl<'a> Telling<'a> {
     async fn named(&self, told: &[Told]) -> Result<BTreeMap<AssistantId, WebhookId>> {
         let of_conversations = told.iter().filter(|told| EventKind::OF_CONVERSATIONS.contains(&told.event.event));
         let assistants: BTreeSet<AssistantId> = of_conversations.filter_map(|told| told.scope.assistant_id).collect();
-        let assistants = self.table.get_each::<Assistant>(&assistants).await?;
-        Ok(assistants.into_iter().filter_map(|assistant| Some((assistant.id, assistant.webhook_id?))).collect())
+        Ok(delivery::named_webhooks(self.table, &assistants).await?)
     }
 
     /// Adds deliveries to the webhooks that are still there and enabled.

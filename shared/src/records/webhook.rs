@@ -1,5 +1,6 @@
 //! Webhooks: the addresses to which an organisation's events are sent, and the secrets that sign the events.
 
+pub mod recovery;
 pub mod subscription;
 
 use serde::{Deserialize, Serialize};
@@ -154,6 +155,17 @@ impl Webhook {
         let at = Location::path().name("webhook_id");
         let (kind, message) = ("webhook_disabled", "The webhook is disabled");
         if self.enabled { Ok(()) } else { Err(Error::Conflict { at, kind, message }) }
+    }
+
+    /// Checks that events are sent to it.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] where it is disabled, or has no endpoint.
+    pub fn require_deliveries(&self) -> Result<()> {
+        self.require_enabled()?;
+        let at = Location::path().name("webhook_id");
+        let (kind, message) = ("webhook_without_endpoint", "The webhook has no endpoint");
+        if self.endpoint.is_empty() { Err(Error::Conflict { at, kind, message }) } else { Ok(()) }
     }
 
     /// Applies an update. Setting `enabled` clears the reason for which it was disabled.

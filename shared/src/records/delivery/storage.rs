@@ -1,6 +1,6 @@
 //! How deliveries are stored, and the index of due deliveries.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use uuid::Uuid;
 
@@ -8,6 +8,7 @@ use crate::bucket::kept::KEPT_DAYS;
 use crate::records::assistant::Assistant;
 use crate::records::conversation::Conversation;
 use crate::records::delivery::{Delivery, DeliveryOutcome, DeliveryState, EndpointHealth, NewDelivery};
+use crate::records::event::{EventId, EventKind};
 use crate::records::webhook::Webhook;
 use crate::table::error::Cancelled;
 use crate::table::item::{from_item, readable, target_id};
@@ -193,15 +194,67 @@ pub async fn deferred(table: &Table, endpoint: EndpointId, now: Timestamp, limit
     Ok(due.iter().filter_map(own).map(|(_, _, ordinal)| ordinal).collect())
 }
 
+/// The webhooks that these assistants name.
+///
+/// # Errors
+/// [`TableError`].
+pub async fn named_webhooks(
+    table: &Table,
+    assistants: &BTreeSet<AssistantId>,
+) -> Result<BTreeMap<AssistantId, WebhookId>, TableError> {
+    let assistants = table.get_each::<Assistant>(assistants).await?;
+    Ok(assistants.into_iter().filter_map(|assistant| Some((assistant.id, assistant.webhook_id?))).collect())
+}
+
+/// The events among `events` that `endpoint` got before, each with its delivery; `None` where that has expired.
+///
+/// # Errors
+/// [`TableError`].
+pub async fn existing(
+    table: &Table,
+    endpoint: EndpointId,
+    events: &[(EventId, EventKind)],
+) -> Result<BTreeMap<EventId, Option<Delivery>>, TableError> {
+    let marker = |origin| made_by(&table.tenant, origin);
+    let of_log: HashMap<Key, EventId> =
+        events.iter().map(|(id, _)| (marker(NewDelivery::origin_of_logged(*id, endpoint)), *id)).collect();
+    // The webhook that an assistant names gets the close without the log.
+    let closed = events.iter().filter(|(_, kind)| *kind == EventKind::CONVERSATION_CLOSED);
+    let keys: Vec<Key> = of_log.keys().cloned().chain(closed.map(|(id, _)| marker(id.0))).collect();
+    let (mut found, mut ordinals) = (BTreeMap::new(), Vec::new());
+    for (key, marker) in table.store.get_attributes(&keys, "pk, sk, id").await? {
+        ordinals.push(ordinal(target_id(&marker)?));
+        found.extend(of_log.get(&key).map(|id| (*id, None)));
+    }
+    let made = all_at(table, endpoint, &ordinals).await?;
+    let of_these = made.into_iter().filter(|made| events.iter().any(|(id, _)| *id == made.event_id));
+    found.extend(of_these.map(|made| (made.event_id, Some(made))));
+    Ok(found)
+}
+
+/// Lets the tick send a delivery that was given up, for the recovery `by`. Returns whether it does.
+///
+/// # Errors
+/// [`TableError`].
+pub async fn revive(
+    table: &Table,
+    endpoint: EndpointId,
+    was: &Delivery,
+    by: Uuid,
+    now: Timestamp,
+) -> Result<bool, TableError> {
+    let may = was.state == DeliveryState::Dead && was.asked_by != Some(by);
+    let is = was.clone().decide(DeliveryOutcome::Recovered { by }, now);
+    Ok(may && table.replace((endpoint, was.id), was, is).await?.is_some())
+}
+
 /// Adds a delivery for each of these closed conversations whose assistant has an enabled webhook. A repeat adds none.
 ///
 /// # Errors
 /// [`TableError`]: some may have been added.
 pub async fn announce_closed(table: &Table, conversations: &[Conversation], now: Timestamp) -> Result<(), TableError> {
     let assistants = conversations.iter().map(|conversation| conversation.assistant_id);
-    let assistants = table.get_each::<Assistant>(&assistants.collect()).await?;
-    let webhook_of: BTreeMap<AssistantId, WebhookId> =
-        assistants.into_iter().filter_map(|assistant| Some((assistant.id, assistant.webhook_id?))).collect();
+    let webhook_of = named_webhooks(table, &assistants.collect()).await?;
     let webhooks = table.get_each::<Webhook>(&webhook_of.values().copied().collect()).await?;
     for webhook in webhooks.into_iter().filter(|webhook| webhook.enabled) {
         let to_it = |conversation: &&Conversation| webhook_of.get(&conversation.assistant_id) == Some(&webhook.id);
