@@ -165,6 +165,7 @@ mod link {
 mod webhook {
     mod create_webhook;
     mod delete_webhook;
+    mod recover_webhook;
     mod rotate_webhook_secret;
     mod send_test_event;
     mod update_webhook;
