@@ -24,6 +24,7 @@ mod deletes;
 mod demo;
 mod document;
 mod events;
+mod examples;
 mod executions;
 mod exercises;
 mod fairness;
