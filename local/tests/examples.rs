@@ -12,7 +12,7 @@ use shared::routes;
 use uuid::Uuid;
 
 use crate::support::fixture::{ACME, acme, id, kind, streaming, tenant, valid_call};
-use crate::support::generated::generated;
+use crate::support::generated::{generated, generated_between};
 use crate::support::sending::{Org, Setup, id_of};
 
 /// A part of each secret that the records of this test have.
@@ -101,6 +101,17 @@ async fn an_event_of_every_told_type_is_recorded() {
         event["id"] = json!(EventId::of_change(kind, Uuid::nil(), ""));
         generated(&format!("{EVENTS}/{name}.json"), &(serde_json::to_string_pretty(&event).unwrap() + "\n"));
     }
+}
+
+#[test]
+fn the_page_of_events_lists_every_type() {
+    let mut rows = BTreeMap::<_, Vec<String>>::new();
+    for kind in EventKind::told() {
+        rows.entry(kind.subject()).or_default().push(format!("`{kind}`"));
+    }
+    let rows = rows.into_iter().map(|(subject, types)| format!("| {subject} | {} |\n", types.join(", ")));
+    let table = format!("| About | Types |\n| --- | --- |\n{}", rows.collect::<String>());
+    generated_between("docs/WEBHOOKS.md", ("<!-- types -->\n", "\n<!-- /types -->"), &table);
 }
 
 /// A change shows the former value, which may be a secret too.

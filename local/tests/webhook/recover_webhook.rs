@@ -112,6 +112,7 @@ async fn sends_again_what_was_given_up() {
     let assistant = customer.setup.assistant(&customer.org, &customer.webhook).await;
     let since = customer.now();
     for is_tag in [true, false] {
+        let count = if is_tag { 2 } else { 1 };
         customer.setup.receiver.behave("/hook", Behaviour::Answer(410));
         if is_tag {
             customer.make_tags(2).await;
@@ -123,13 +124,29 @@ async fn sends_again_what_was_given_up() {
         customer.setup.receiver.behave("/hook", Behaviour::Answer(200));
         customer.enable().await;
         customer.setup.receiver.forget();
-        let count = if is_tag { 2 } else { 1 };
         assert_eq!(customer.recover(json!({"since": since})).await, (count, Value::Null));
         customer.setup.minute().await;
-        assert!(all_once(&customer.arrived().await, if is_tag { 2 } else { 1 }));
+        assert!(customer.arrived().await.values().eq(vec![&1; usize::try_from(count).unwrap()]));
     }
     let outbox = customer.setup.outbox(&customer.org, &customer.webhook).await;
     assert!(outbox.len() == 3 && outbox.iter().all(|one| one.state == DeliveryState::Delivered), "{outbox:?}");
+}
+
+#[tokio::test]
+async fn sends_the_closed_conversations_that_a_disabled_webhook_missed() {
+    let customer = Customer::of(json!({"enabled": false})).await;
+    let assistant = customer.setup.assistant(&customer.org, &customer.webhook).await;
+    let since = customer.now();
+    customer.setup.converse(&customer.org, &assistant, 3).await;
+    customer.setup.settle().await;
+    assert!(customer.setup.outbox(&customer.org, &customer.webhook).await.is_empty());
+    customer.enable().await;
+    customer.setup.converse(&customer.org, &assistant, 1).await;
+    assert_eq!(customer.arrived().await.len(), 1);
+    assert_eq!(customer.recover(json!({"since": since})).await, (3, Value::Null));
+    customer.setup.minute().await;
+    assert!(all_once(&customer.arrived().await, 4));
+    assert_eq!(customer.recover(json!({"since": since})).await, (0, Value::Null));
 }
 
 #[tokio::test]

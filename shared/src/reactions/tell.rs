@@ -19,7 +19,7 @@ use crate::records::campaign::{Campaign, CampaignContact};
 use crate::records::contact::Contact;
 use crate::records::conversation::{self, Conversation, Message};
 use crate::records::datasource::{Datasource, DatasourceFile, DatasourceLink};
-use crate::records::delivery::{self, Delivery, NewDelivery};
+use crate::records::delivery::{self, Delivery, NewDelivery, scope_of};
 use crate::records::due::Due;
 use crate::records::event::kind::{RECORDS, RecordKinds, Sign};
 use crate::records::event::{self, Event, EventId, EventKind, LONGEST, pending};
@@ -279,10 +279,6 @@ impl<'a> Telling<'a> {
         try_join_all(add).await?;
         Ok(())
     }
-}
-
-fn scope_of(conversation: &Conversation) -> EventScope {
-    EventScope { assistant_id: Some(conversation.assistant_id), widget_id: conversation.widget_id }
 }
 
 /// The event of a conversation; in its deliveries it has all that was said.

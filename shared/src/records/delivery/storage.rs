@@ -8,8 +8,9 @@ use crate::bucket::kept::KEPT_DAYS;
 use crate::records::assistant::Assistant;
 use crate::records::conversation::Conversation;
 use crate::records::delivery::{Delivery, DeliveryOutcome, DeliveryState, EndpointHealth, NewDelivery};
-use crate::records::event::{EventId, EventKind};
+use crate::records::event::{self, Event, EventId, EventKind};
 use crate::records::webhook::Webhook;
+use crate::records::webhook::subscription::EventScope;
 use crate::table::error::Cancelled;
 use crate::table::item::{from_item, readable, target_id};
 use crate::table::keys::{Key, list_row, made_by, row_of};
@@ -18,6 +19,7 @@ use crate::table::stored::{Listed as _, Stored as _};
 use crate::table::transaction::Transaction;
 use crate::table::{Table, TableError};
 use crate::values::id::{AssistantId, DeliveryId, EndpointId, WebhookId, ordinal};
+use crate::values::json::JsonObject;
 use crate::values::tenant::Tenant;
 use crate::values::time::Timestamp;
 
@@ -248,7 +250,21 @@ pub async fn revive(
     Ok(may && table.replace((endpoint, was.id), was, is).await?.is_some())
 }
 
-/// Adds a delivery for each of these closed conversations whose assistant has an enabled webhook. A repeat adds none.
+/// What subscriptions to events of `conversation` are narrowed by.
+pub const fn scope_of(conversation: &Conversation) -> EventScope {
+    EventScope { assistant_id: Some(conversation.assistant_id), widget_id: conversation.widget_id }
+}
+
+/// The event of the log that `conversation` was closed.
+fn logged_close(conversation: &Conversation) -> Option<Event> {
+    let of = (conversation.updated_at, conversation.version.number() + 1);
+    let kind = EventKind::CONVERSATION_CLOSED;
+    let event = Event::new(kind, EventId(conversation.id.0), of, JsonObject::of(conversation)?);
+    Some(Event { conversation: Some(conversation.id), ..event }.within(scope_of(conversation)))
+}
+
+/// Adds a delivery for each of these closed conversations whose assistant names a webhook. If nothing is sent to that
+/// webhook now, the log of events has the close, so that it can be read and recovered. A repeat adds nothing.
 ///
 /// # Errors
 /// [`TableError`]: some may have been added.
@@ -256,10 +272,15 @@ pub async fn announce_closed(table: &Table, conversations: &[Conversation], now:
     let assistants = conversations.iter().map(|conversation| conversation.assistant_id);
     let webhook_of = named_webhooks(table, &assistants.collect()).await?;
     let webhooks = table.get_each::<Webhook>(&webhook_of.values().copied().collect()).await?;
-    for webhook in webhooks.into_iter().filter(|webhook| webhook.enabled) {
+    for webhook in webhooks {
         let to_it = |conversation: &&Conversation| webhook_of.get(&conversation.assistant_id) == Some(&webhook.id);
-        let new: Vec<_> = conversations.iter().filter(to_it).map(NewDelivery::closed).collect();
-        enqueue(table, webhook.id.into(), &new, now).await?;
+        let closed = conversations.iter().filter(to_it);
+        if webhook.gets_deliveries() {
+            let new: Vec<_> = closed.map(NewDelivery::closed).collect();
+            enqueue(table, webhook.id.into(), &new, now).await?;
+        } else {
+            event::append(table, &closed.filter_map(logged_close).collect::<Vec<_>>(), now).await?;
+        }
     }
     Ok(())
 }
