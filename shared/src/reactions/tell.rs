@@ -18,7 +18,7 @@ use crate::records::campaign::{Campaign, CampaignContact};
 use crate::records::contact::Contact;
 use crate::records::conversation::{self, Conversation, Message};
 use crate::records::datasource::{Datasource, DatasourceFile, DatasourceLink};
-use crate::records::delivery::{self, Delivery, NewDelivery};
+use crate::records::delivery::{self, Delivery, NewDelivery, scope_of};
 use crate::records::due::{Due, handle_due};
 use crate::records::event::kind::{RECORDS, RecordKinds, Sign};
 use crate::records::event::{self, Event, EventId, EventKind, LONGEST, pending};
@@ -251,7 +251,7 @@ impl<'a> Telling<'a> {
                     of_webhook.entry(webhook.id).or_default().push(NewDelivery::logged(event));
                 }
             }
-            logged.extend(is_wanted.then(|| event.clone()));
+            logged.extend(is_wanted.then(|| event.clone().within(*scope)));
         }
         event::append(self.table, &logged, self.now).await?;
         self.deliver(of_webhook).await
@@ -261,8 +261,7 @@ impl<'a> Telling<'a> {
     async fn named(&self, told: &[Told]) -> Result<BTreeMap<AssistantId, WebhookId>> {
         let of_conversations = told.iter().filter(|told| EventKind::OF_CONVERSATIONS.contains(&told.event.event));
         let assistants: BTreeSet<AssistantId> = of_conversations.filter_map(|told| told.scope.assistant_id).collect();
-        let assistants = self.table.get_each::<Assistant>(&assistants).await?;
-        Ok(assistants.into_iter().filter_map(|assistant| Some((assistant.id, assistant.webhook_id?))).collect())
+        Ok(delivery::named_webhooks(self.table, &assistants).await?)
     }
 
     /// Adds deliveries to the webhooks that are still there and enabled.
@@ -274,10 +273,6 @@ impl<'a> Telling<'a> {
         try_join_all(add).await?;
         Ok(())
     }
-}
-
-fn scope_of(conversation: &Conversation) -> EventScope {
-    EventScope { assistant_id: Some(conversation.assistant_id), widget_id: conversation.widget_id }
 }
 
 /// The event of a conversation; in its deliveries it has all that was said.
