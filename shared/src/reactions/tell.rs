@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::Reacting;
+use crate::delivery::context::MessageContext;
 use crate::delivery::event::logged_schema;
 use crate::input::member;
 use crate::input::schema::{Schema, Value, extended, titled};
@@ -49,6 +50,9 @@ pub const KNOWN: i64 = 30;
 const MOST_WEBHOOKS: usize = 1000;
 /// The pending changes of conversations that a tick reads from each partition, and works on at the same time.
 const PENDING: (i32, usize) = (100, 8);
+
+/// What the schema of a message says of its context.
+const CONTEXT: &str = "What is needed to answer it: of a message of a user, where the webhook has `context`. The log does not have it.";
 
 /// Whether an event may tell of `change`.
 pub(super) fn is_told(change: &Change) -> bool {
@@ -150,6 +154,7 @@ impl Schema for ToldMessage<'_> {
             member::<AssistantId>("assistant_id", true, "The assistant of the conversation."),
             member::<Option<WidgetId>>("widget_id", true, "The widget through which the conversation takes place."),
             member::<Option<ContactId>>("contact_id", true, "The contact that takes part."),
+            member::<MessageContext<'_>>("context", false, CONTEXT),
         ];
         titled(extended(Message::schema(), members), "ToldMessage", "A message, with what its conversation belongs to.")
     }
