@@ -55,6 +55,7 @@ mod redrive;
 mod replay;
 mod reservations;
 mod rooms;
+mod runtime;
 mod scopes;
 mod sealing;
 mod states;
