@@ -35,19 +35,22 @@ async fn bodies(setup: &Setup, path: &str) -> Vec<Value> {
 
 #[tokio::test]
 async fn the_message_of_a_user_brings_what_is_needed_to_answer_it() {
-    let setup = Setup::start().await;
+    // Signed addresses are good for fifteen minutes of the real time.
+    let setup = Setup::with(|settings| Settings { clock: Clock::at(Clock::System.now()), ..settings }).await;
     let org = setup.org().await;
     subscribed(&setup, &org).await;
     let plain = format!("{}/plain", setup.receiver.url);
     setup.post(&org, "/api/v1/outbound_webhook", json!({"endpoint": plain, "events": ["message.created"]})).await;
     let make = async |path: &str, body: Value| setup.post(&org, path, body).await;
-    let prompt = json!({"system_prompt": "Help {{name}} at table {{table}}, {{nobody}}.", "voice_languages": ["en-GB"]});
+    let prompt =
+        json!({"system_prompt": "Help {{name}} at table {{table}}, {{nobody}}.", "voice_languages": ["en-GB"]});
     let assistant = make("/api/v1/assistant", prompt).await;
     let of_assistant = format!("/api/v1/assistant/{}", id_of(&assistant));
     let intent = make("/api/v1/intent", json!({"name": "Hours"})).await;
     make("/api/v1/intent", json!({"name": "Of another assistant"})).await;
     make(&format!("{of_assistant}/intent/{}", id_of(&intent)), Value::Null).await;
-    let form = make("/api/v1/form", json!({"name": "Order", "form_type": "simple", "fields": [{"name": "size"}]})).await;
+    let form =
+        make("/api/v1/form", json!({"name": "Order", "form_type": "simple", "fields": [{"name": "size"}]})).await;
     let source = make("/api/v1/datasource", json!({"name": "Handbook", "ds_type": "text_blob"})).await;
     let text = format!("/api/v1/datasource/{}/text_blob?name=hours.txt", id_of(&source));
     let file = make(&text, json!({"content": "Open from nine to five."})).await;
@@ -80,7 +83,8 @@ async fn the_message_of_a_user_brings_what_is_needed_to_answer_it() {
 
     let told = bodies(&setup, "/plain").await;
     let log = setup.get(&org, "/api/v1/event?type=message.created").await;
-    let without = told.iter().filter(|event| event["event"] == "message.created").chain(log["items"].as_array().unwrap());
+    let without =
+        told.iter().filter(|event| event["event"] == "message.created").chain(log["items"].as_array().unwrap());
     assert_eq!(without.clone().count(), 4);
     assert!(without.into_iter().all(|event| event["data"].get("context").is_none()));
 }

@@ -91,13 +91,7 @@ impl Outbox<'_> {
         }
     }
 
-    async fn with_context(
-        &self,
-        table: &Table,
-        was: &Delivery,
-        event: Event,
-        said: &Said,
-    ) -> Result<Body, Unsent> {
+    async fn with_context(&self, table: &Table, was: &Delivery, event: Event, said: &Said) -> Result<Body, Unsent> {
         let (org, patience) = (table.tenant.org(), self.patience(was));
         let making = self.bounds.memory(org, MAKING, patience).await.ok_or(Unsent::Postponed)?;
         let context = said.context(table, &self.service.bucket, &event, self.now()).await?;

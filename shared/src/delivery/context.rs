@@ -192,7 +192,9 @@ fn kept(lists: &[Vec<usize>; 4], room: usize) -> [usize; 4] {
     let mut kept = lists.each_ref().map(Vec::len);
     let mut bytes = lists.each_ref().map(|list| list.iter().sum::<usize>());
     while bytes.iter().sum::<usize>() > room {
-        let Some(longest) = (0..kept.len()).filter(|list| kept[*list] > 0).max_by_key(|list| bytes[*list]) else { break };
+        let Some(longest) = (0..kept.len()).filter(|list| kept[*list] > 0).max_by_key(|list| bytes[*list]) else {
+            break;
+        };
         kept[longest] -= 1;
         bytes[longest] -= lists[longest][kept[longest]];
     }

@@ -52,7 +52,8 @@ const MOST_WEBHOOKS: usize = 1000;
 const PENDING: (i32, usize) = (100, 8);
 
 /// What the schema of a message says of its context.
-const CONTEXT: &str = "What is needed to answer it: of a message of a user, where the webhook has `context`. The log does not have it.";
+const CONTEXT: &str =
+    "What is needed to answer it: of a message of a user, where the webhook has `context`. The log does not have it.";
 
 /// Whether an event may tell of `change`.
 pub(super) fn is_told(change: &Change) -> bool {

@@ -218,12 +218,7 @@ impl Table {
     ///
     /// # Errors
     /// [`TableError`].
-    pub(crate) async fn rows_from<R: Listed>(
-        &self,
-        of: R::Of,
-        first: u64,
-        most: usize,
-    ) -> Result<Vec<R>, TableError> {
+    pub(crate) async fn rows_from<R: Listed>(&self, of: R::Of, first: u64, most: usize) -> Result<Vec<R>, TableError> {
         self.rows(&R::list(of), Ordinals::default(), first, most).await
     }
 
