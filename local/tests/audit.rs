@@ -67,6 +67,7 @@ const OTHERS: &[(&str, &[&str])] = &[
     ("message-contacts", &["created Campaign"]),
     ("call-contacts", &["created Campaign"]),
     ("send-message", &["created Contact", "created Conversation", "created Delivery"]),
+    ("receive-message", &["created Contact", "created Conversation"]),
     ("start-call", &["created Contact", "created Conversation", "created Delivery"]),
     ("open-conversation", &["created Conversation"]),
     ("upsert-contact", &["created Contact"]),

@@ -148,7 +148,7 @@ async fn remove_and_close(stack: &Stack, plain: &mut Vec<Plain>, random: &mut Rn
         if random.bool() {
             table.remove::<Conversation>(plain.remove(place).id).await.unwrap();
         } else if !plain[place].closed {
-            let close = |open: &mut Conversation| open.close(now);
+            let close = |open: &mut Conversation| open.close(None, now);
             table.try_change(plain[place].id, Uuid::from_u128(random.u128(..)), close).await.unwrap();
             plain[place].closed = true;
         }

@@ -208,7 +208,19 @@ pub const EXERCISES: &[Exercise] = &[
         first_costs_more: true,
         ..Exercise::of(&routes::SEND_TEST_EVENT)
     },
-    Exercise { rows: Some([1, 1]), ..Exercise::of(&routes::LIST_DELIVERIES) },
+    Exercise {
+        recorded: || vec![("of-one-state", with_query(&routes::LIST_DELIVERIES, "&state=dead&order=desc"))],
+        costs: || {
+            let dead = "&state=dead&date_from=2026-01-01";
+            vec![("", plain(&routes::LIST_DELIVERIES)), (", of one state", with_query(&routes::LIST_DELIVERIES, dead))]
+        },
+        rows: Some([1, 1]),
+        ..Exercise::of(&routes::LIST_DELIVERIES)
+    },
+    Exercise {
+        recorded: || vec![("too-long", with_query(&routes::READ_DELIVERY_STATS, "&date_from=2026-01-01"))],
+        ..Exercise::of(&routes::READ_DELIVERY_STATS)
+    },
     // A delivery that is ready stays as it is.
     Exercise { further: Further::NoEffect, ..Exercise::of(&routes::REDELIVER) },
     Exercise {
@@ -234,13 +246,29 @@ pub const EXERCISES: &[Exercise] = &[
         body: |_| r#"{"sender_type":"user","text":"Until when are you open?"}"#.into(),
         recorded: || {
             let body = r#"{"sender_type":"user","text":"One more thing"}"#.into();
-            vec![("closed", Call { body, ..at(&routes::ADD_MESSAGE, &id('a', kind::CONVERSATION, 0)) })]
+            let closed = Call { body, ..at(&routes::ADD_MESSAGE, &id('a', kind::CONVERSATION, 0)) };
+            vec![("closed", closed), ("answer", answer())]
         },
+        costs: || vec![("", plain(&routes::ADD_MESSAGE)), (", an answer from a data source", answer())],
+        names: &[(kind::DATASOURCE, |id| json!({"sender_type": "bot", "text": "9 to 5", "data_source_ids": [id]}))],
         texts: || vec![(json!({"sender_type": "user"}), "text")],
         ..Exercise::of(&routes::ADD_MESSAGE)
     },
     Exercise {
-        recorded: || vec![("closed", at(&routes::CLOSE_CONVERSATION, &id('a', kind::CONVERSATION, 0)))],
+        body: |_| r#"{"summary":"Asked for the opening hours","rating":5,"outcome":"answered"}"#.into(),
+        recorded: || vec![("invalid", with_body(&routes::UPDATE_CONVERSATION, r#"{"rating":6,"attributes":[]}"#))],
+        texts: || vec![(json!({"rating": 5}), "device_type"), (json!({"rating": 5}), "attributes")],
+        ..Exercise::of(&routes::UPDATE_CONVERSATION)
+    },
+    Exercise {
+        body: |_| r#"{"reason":"solved"}"#.into(),
+        recorded: || {
+            let without = with_body(&routes::CLOSE_CONVERSATION, "");
+            vec![
+                ("closed", at(&routes::CLOSE_CONVERSATION, &id('a', kind::CONVERSATION, 0))),
+                ("without-reason", without),
+            ]
+        },
         calls_more: opened_and_closed,
         further: Further::Conflict,
         ..Exercise::of(&routes::CLOSE_CONVERSATION)
@@ -600,6 +628,31 @@ pub const EXERCISES: &[Exercise] = &[
         ..Exercise::of(&routes::SEND_MESSAGE)
     },
     Exercise {
+        body: |_| r#"{"from":"+49 151 2345681","text":"Is my table ready?","external_id":"SM-1"}"#.into(),
+        numbers: &[("widget_id", SMS)],
+        recorded: || {
+            let route = &routes::RECEIVE_MESSAGE;
+            vec![
+                ("known-contact", from_known("SM-2")),
+                ("a-widget-that-calls", of_widget(route, TELEPHONE)),
+                ("no-connector", of_widget(route, 1)),
+                ("not-found", at(route, &id('b', kind::WIDGET, SMS))),
+                ("invalid", with_body(route, r#"{"from":"0151 2345678","text":"","external_id":""}"#)),
+            ]
+        },
+        costs: || {
+            vec![
+                (", a new contact", plain(&routes::RECEIVE_MESSAGE)),
+                (", a known contact", from_known("SM-2")),
+                (", an open conversation", from_known("SM-3")),
+                (", the same message again", from_known("SM-3")),
+            ]
+        },
+        calls_more: || vec![from_known("SM-2"), from_known("SM-3")],
+        further: Further::NoEffect,
+        ..Exercise::of(&routes::RECEIVE_MESSAGE)
+    },
+    Exercise {
         body: |organisation| format!(r#"{{"contact_ids":["{}"]}}"#, id(organisation, kind::CONTACT, 0)),
         recorded: || vec![("a-widget-that-calls", of_widget(&routes::MESSAGE_CONTACTS, TELEPHONE))],
         names: &[(kind::CONTACT, |id| json!({"contact_ids": [id]}))],
@@ -827,6 +880,12 @@ fn at(route: &Route, id: &str) -> Call {
     Call { path: path(route, |_| id.to_owned()), ..plain(route) }
 }
 
+/// A message of a contact of the demo set, which has no open conversation yet.
+fn from_known(external_id: &str) -> Call {
+    let body = json!({"from": "+31200003", "text": "Is my table ready?", "external_id": external_id});
+    with_body(&routes::RECEIVE_MESSAGE, body.to_string())
+}
+
 /// The call about another widget of Acme.
 fn of_widget(route: &Route, number: u32) -> Call {
     at(route, &id('a', kind::WIDGET, number))
@@ -905,6 +964,13 @@ fn subscription() -> NewPaymentEvent {
 fn payment(event: &NewPaymentEvent) -> Call {
     let body = event.body(1, NOW / 1000).to_string().into_bytes();
     signed(&plain(&routes::RECEIVE_PAYMENT_EVENT).path, demo_payment_secret('a'), body)
+}
+
+/// The call with a bot's answer to the first message of Acme's open conversation.
+fn answer() -> Call {
+    let (question, source) = (id('a', kind::MESSAGE, 0), id('a', kind::DATASOURCE, 1));
+    let said = json!({"sender_type": "bot", "text": "9 to 5", "in_reply_to": question, "data_source_ids": [source]});
+    with_body(&routes::ADD_MESSAGE, said.to_string())
 }
 
 /// The calls that open and close a conversation with a widget and a contact.

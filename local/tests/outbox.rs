@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use shared::delivery::outbox::Outbox;
 use shared::network::address::Reach;
 use shared::network::{Lookup, Network};
-use shared::records::conversation::{Conversation, Message, MessageType, NewMessage, SenderType};
+use shared::records::conversation::{Conversation, Message, NewMessage, SenderType};
 use shared::records::delivery::{self, Delivery, DeliveryState, EndpointHealth, Observed};
 use shared::request::event::EventContext;
 use shared::runtime::lambda::tracing::Level;
@@ -133,13 +133,13 @@ async fn a_closed_conversation_arrives_as_documented() {
     assert_eq!(received.len(), 1);
     let message = |id: &Value, rest: &str| {
         format!(
-            r#"{{"id":{id},"conversation_id":{},{rest},"created_at":"2026-02-01T12:00:00.000Z","updated_at":"2026-02-01T12:00:00.000Z","voice_base64":null,"data_sources":[]}}"#,
+            r#"{{"id":{id},"conversation_id":{},{rest},"in_reply_to":null,"data_source_ids":[],"created_at":"2026-02-01T12:00:00.000Z","updated_at":"2026-02-01T12:00:00.000Z","voice_base64":null,"data_sources":[]}}"#,
             opened["id"]
         )
     };
     let event = id_of(&opened).to_owned();
     let wanted = format!(
-        r#"{{"id":"{event}","object":"event","event":"conversation.closed","created_at":"2026-02-01T12:01:30.000Z","data":{{"conversation_id":{},"widget_id":null,"assistant_id":{},"contact_id":null,"device_type":"phone","chat_count":2,"first_message":"Grüß Gott","attributes":{{"a":{{"é":null}}}},"transcript":[{},{}]}}}}"#,
+        r#"{{"id":"{event}","object":"event","event":"conversation.closed","created_at":"2026-02-01T12:01:30.000Z","data":{{"conversation_id":{},"widget_id":null,"assistant_id":{},"contact_id":null,"device_type":"phone","reason":null,"chat_count":2,"first_message":"Grüß Gott","attributes":{{"a":{{"é":null}}}},"transcript":[{},{}]}}}}"#,
         opened["id"],
         assistant["id"],
         message(&first["id"], r#""sender_type":"user","message_type":"text","text":"Grüß Gott","char_count":9"#),
@@ -266,11 +266,7 @@ async fn a_long_conversation_is_sent_whole() {
     let id = ConversationId(id_of(&opened).parse().unwrap());
     let count = |conversation: &mut Conversation| conversation.chat_count = MESSAGES;
     org.table.change(id, Uuid::max(), count).await.unwrap();
-    let new = |place: u64| NewMessage {
-        sender_type: SenderType::User,
-        message_type: MessageType::Text,
-        text: format!("{place}{}", " and so on".repeat(20)).into(),
-    };
+    let new = |place: u64| NewMessage::text(SenderType::User, format!("{place}{}", " and so on".repeat(20)).into());
     let now = setup.clock.now();
     let messages: Vec<Message> = (0..MESSAGES)
         .map(|place| new(place).message(setup.stack.gateway.service.ids.fresh(now).into(), id, place, now))

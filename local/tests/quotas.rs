@@ -228,6 +228,42 @@ async fn a_keyed_send_is_answered_again_although_the_day_is_full() {
 }
 
 #[tokio::test]
+async fn answers_that_leave_end_at_the_limit_of_the_day() {
+    let prepare = async || {
+        let sender = Sender::of(limited(&[(Quota::SendsADay, 1)]).await, WidgetType::Sms, true, 0).await;
+        let (path, body) = inbound(&sender);
+        sender.setup.post(&sender.org, &path, body).await;
+        sender
+    };
+    let say = async |sender: &Sender, who: &str, key: &str| {
+        let conversation = sender.conversations().await.remove(0);
+        let path = format!("/api/v1/conversation/{}/message", id_of(&conversation));
+        let body = json!({"sender_type": who, "text": "Hi"}).to_string().into();
+        sender.setup.stack.answer(&keyed(Call { body, ..call("POST", &path, &sender.org.key) }, key)).await
+    };
+    let look = async |sender: &Sender, case: String| {
+        sender.setup.pass(31);
+        // The repeat gets its success although the day is full.
+        let answer = say(sender, "bot", KEY).await;
+        assert_eq!(answer.status, 201, "{case}: {}", answer.body);
+        assert_eq!(told(&sender.setup, &sender.org, Quota::SendsADay).await, (1, 1), "{case}");
+        let full = reached("path", "The organisation has 1 of 1 sends of this day (UTC)");
+        assert_eq!(detail(&say(sender, "bot", "another").await), full, "{case}");
+        assert_eq!(say(sender, "user", "third").await.status, 201, "{case}");
+        assert_eq!(sender.conversations().await[0]["chat_count"], 3, "{case}");
+        assert_eq!(sender.setup.outbox(&sender.org, &json!({"id": sender.widget.id})).await.len(), 1, "{case}");
+    };
+    let work = async |sender: &Sender| drop(say(sender, "bot", KEY).await);
+    crashes_everywhere(prepare, |sender| &sender.setup, work, look).await;
+}
+
+/// A message of a person that the connector brings in.
+fn inbound(sender: &Sender) -> (String, Value) {
+    let body = json!({"from": "+31301000001", "text": "Hello", "external_id": "SM-1"});
+    (format!("/api/v1/widget/{}/inbound", sender.widget.id), body)
+}
+
+#[tokio::test]
 async fn a_campaign_over_the_limit_goes_on_the_next_day() {
     for connected in [false, true] {
         let sender = Sender::of(limited(&[(Quota::SendsADay, 5)]).await, WidgetType::Whatsapp, connected, 12).await;

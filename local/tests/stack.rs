@@ -23,6 +23,7 @@ mod dates;
 mod deletes;
 mod demo;
 mod document;
+mod event_log;
 mod events;
 mod executions;
 mod exercises;
@@ -34,6 +35,7 @@ mod guard;
 mod harness;
 mod http_client;
 mod idempotency;
+mod idle;
 mod inbox;
 mod isolation;
 mod journey;
@@ -80,6 +82,7 @@ mod support {
     pub mod certificate;
     pub mod chart;
     pub mod customers;
+    pub mod deliveries;
     pub mod demo_set;
     pub mod documented;
     pub mod fixture;
@@ -143,8 +146,10 @@ mod conversation {
     mod open_conversation;
     mod read_conversation;
     mod read_conversation_transcript;
+    mod receive_message;
     mod send_message;
     mod start_call;
+    mod update_conversation;
 }
 mod datasource {
     mod create_datasource;
@@ -158,6 +163,7 @@ mod datasource_file {
 }
 mod delivery {
     mod list_deliveries;
+    mod read_delivery_stats;
     mod redeliver;
 }
 mod link {

@@ -129,7 +129,10 @@ const FREE_FORM: usize = 32 * 1024;
 /// The most characters of a text `name`, as the contract gives them.
 fn longest(name: &str) -> usize {
     match name {
+        "outcome" => 100,
+        "reason" => 200,
         "name" | "external_id" => 256,
+        "summary" => 4096,
         "system_prompt" => 131_072,
         "description" | "trigger_instructions" => 65_536,
         "text" | "message" | "opening_message" | "user_opening_messages" | "intro_message" => 32_768,

@@ -70,6 +70,7 @@ fn records() -> Vec<(&'static str, &'static str, Reads)> {
         ("PaymentCustomer", "#PAYMENT_CUSTOMER#", reads::<PaymentCustomer>),
         ("RateLimitSlot", "#RATE_LIMIT#", reads::<RateLimitSlot>),
         ("RetiredWebhook", "#RETIRED_WEBHOOK#", reads::<RetiredWebhook>),
+        ("ReceivedMessage", "#RECEIVED#", reads::<ReceivedMessage>),
         ("RunMarker", "#RUN#", reads::<RunMarker>),
         ("Tag", "", reads::<Tag>),
         ("UsageReport", "#USAGE_REPORT#", reads::<UsageReport>),
@@ -115,6 +116,7 @@ async fn full_table() -> Vec<BTreeMap<String, AttributeValue>> {
     };
     audit::store(&table, [entry].into_iter(), 400).await.unwrap();
     data(&stack.answer(&valid_call(&routes::REPORT_USAGE, 'a', ACME)).await);
+    data(&stack.answer(&valid_call(&routes::RECEIVE_MESSAGE, 'a', ACME)).await);
     let limited = (id('a', kind::WIDGET, 0).parse::<Uuid>().unwrap().into(), Limited::Send);
     rate_limit::reserve(&table, limited, 1, 10, now, now).await.unwrap();
     let agency: Agency = table.get(id('a', kind::AGENCY, 1).parse::<Uuid>().unwrap().into()).await.unwrap();

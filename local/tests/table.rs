@@ -86,6 +86,7 @@ async fn operations(seen: &mut Seen) {
     retire_payment_webhook(&stack).await;
     let key = Customer::of(&stack, &json!({})).await.key;
     data(&stack.answer(&post(routes::CREATE_ASSISTANT.path, &key, "{}")).await);
+    may_become_idle(&stack).await;
     let (removals, others): (Vec<_>, Vec<_>) = EXERCISES.iter().partition(|exercise| exercise.route.method == "DELETE");
     for exercise in others.into_iter().chain(removals) {
         let call = keyed(valid_call(exercise.route, 'a', ACME), exercise.route.name);
@@ -107,6 +108,15 @@ async fn operations(seen: &mut Seen) {
     long_list(&stack).await;
     get(&stack, routes::LIST_AUDIT.path).await;
     seen.ended(&stack, &faults);
+}
+
+/// A conversation is opened that the tick closes when it is idle.
+async fn may_become_idle(stack: &Stack) {
+    let settings = json!({"conversation": {"idle_close_minutes": 10}}).to_string();
+    let assistant = data(&stack.answer(&post(routes::CREATE_ASSISTANT.path, ACME, settings)).await);
+    let opened = json!({"assistant_id": assistant["id"]}).to_string();
+    data(&stack.answer(&post(routes::OPEN_CONVERSATION.path, ACME, opened)).await);
+    stack.tick("release-deliveries").await.unwrap();
 }
 
 /// An agency with a webhook at the payment provider is deleted.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use local::database::request;
 use local::faults::{Fault, Faults};
-use local::http::Answer;
+use local::http::{Answer, Call};
 use local::{Settings, Stack};
 use serde_json::{Value, json};
 use shared::records::intent::Intent;
@@ -43,12 +43,15 @@ async fn said(stack: &Stack) -> Vec<Value> {
 
 #[tokio::test]
 async fn a_slow_transaction_adds_its_message_once() {
-    for meets in 0..12 {
+    let message = valid_call(&routes::ADD_MESSAGE, 'a', ACME);
+    let answer = json!({"sender_type": "bot", "text": "9 to 5", "in_reply_to": id('a', kind::MESSAGE, 0)});
+    let answer = Call { body: answer.to_string().into(), ..message.clone() };
+    for (meets, call) in (0..12).flat_map(|meets| [(meets, &message), (meets, &answer)]) {
         for commits in [true, false] {
             let (stack, faults) = failing().await;
             let before = said(&stack).await;
             hold_the_first(&faults, meets, commits);
-            let added = data(&stack.answer(&valid_call(&routes::ADD_MESSAGE, 'a', ACME)).await);
+            let added = data(&stack.answer(call).await);
             faults.end();
             let after = said(&stack).await;
             assert_eq!(after, [before, vec![added]].concat(), "{meets} {commits}");

@@ -33,10 +33,10 @@ async fn read(stack: &Stack, route: &Route) -> Value {
     own_fields(get(stack, &path(route, |parameter| demo_id('a', parameter))).await)
 }
 
-/// The data of an answer without the secret of a widget, which only the request that makes it answers, and without the
-/// warnings of an assistant, which follow from other fields.
+/// The data of an answer without the secret of a widget, which only the request that makes it answers, without the
+/// warnings of an assistant, which follow from other fields, and without the messages of a conversation.
 fn own_fields(mut data: Value) -> Value {
-    data.as_object_mut().unwrap().retain(|name, _| !["secret", "warnings"].contains(&name.as_str()));
+    data.as_object_mut().unwrap().retain(|name, _| !["secret", "warnings", "transcript"].contains(&name.as_str()));
     data
 }
 
@@ -65,7 +65,14 @@ fn sample(name: &str, schema: &Value, is: &Value) -> Value {
     }
     match (schema["type"].as_str().unwrap(), schema["format"].as_str()) {
         ("boolean", _) => json!(is != &json!(true)),
-        ("integer", _) => json!(7),
+        ("integer", _) => {
+            let bound = |name: &str, none| schema[name].as_i64().unwrap_or(none);
+            json!(7.clamp(bound("minimum", i64::MIN), bound("maximum", i64::MAX)))
+        }
+        ("object", _) if schema["properties"].is_object() => {
+            let members = schema["properties"].as_object().unwrap();
+            members.iter().map(|(name, schema)| (name.clone(), sample(name, schema, &is[name]))).collect()
+        }
         ("object", _) => json!({"sample": [1, null]}),
         ("array", _) if schema["items"]["enum"].is_array() => json!([schema["items"]["enum"][0]]),
         ("array", _) => match (schema["items"]["type"].as_str(), schema["items"]["pattern"].as_str()) {

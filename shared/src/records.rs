@@ -34,11 +34,14 @@ pub mod prelude {
         self, Contact, ContactFields, ContactQuery, ImportedContacts, NewContacts, Upsert,
     };
     pub use crate::records::conversation::{
-        self, CallToNumber, Changed, Conversation, Message, MessageToNumber, NewMessage, Requested, Transcribed,
+        self, CallToNumber, Changed, Closing, Conversation, Message, MessageFromNumber, MessageToNumber, NewMessage,
+        ReceivedMessage, Requested, Transcribed,
     };
     pub use crate::records::datasource::files::*;
     pub use crate::records::datasource::*;
-    pub use crate::records::delivery::{self, Delivery, EndpointHealth, NewDelivery, Observed};
+    pub use crate::records::delivery::{
+        self, Delivery, DeliveryPage, DeliveryQuery, DeliveryStats, EndpointHealth, NewDelivery, Observed, StatsQuery,
+    };
     pub use crate::records::event::{self, Event, EventId, EventKind, EventPage, EventQuery, EventTypes};
     pub use crate::records::form::*;
     pub use crate::records::intent::*;

@@ -55,9 +55,11 @@ routes! {
     ROTATE_WEBHOOK_SECRET               "webhook"           "rotate-webhook-secret"             POST   "/api/v1/outbound_webhook/{webhook_id}/rotate_secret"                     Write  200     256;
     SEND_TEST_EVENT                     "webhook"           "send-test-event"                   POST   "/api/v1/outbound_webhook/{webhook_id}/test"                              Write  200     256;
     LIST_DELIVERIES                     "delivery"          "list-deliveries"                   GET    "/api/v1/outbound_webhook/{webhook_id}/logs"                              Read   200     256;
+    READ_DELIVERY_STATS                 "delivery"          "read-delivery-stats"               GET    "/api/v1/outbound_webhook/{webhook_id}/stats"                             Read   200     256;
     REDELIVER                           "delivery"          "redeliver"                         POST   "/api/v1/outbound_webhook/{webhook_id}/logs/{delivery_id}/redeliver"      Write  200     256;
     OPEN_CONVERSATION                   "conversation"      "open-conversation"                 POST   "/api/v1/conversation"                                                    Write  201     256;
     ADD_MESSAGE                         "conversation"      "add-message"                       POST   "/api/v1/conversation/{conversation_id}/message"                          Write  201     256;
+    UPDATE_CONVERSATION                 "conversation"      "update-conversation"               PUT    "/api/v1/conversation/{conversation_id}"                                  Write  200     256;
     CLOSE_CONVERSATION                  "conversation"      "close-conversation"                POST   "/api/v1/conversation/{conversation_id}/close"                            Write  200     256;
     READ_CONVERSATION                   "conversation"      "read-conversation"                 GET    "/api/v1/conversation/{conversation_id}"                                  Read   200     256;
     LIST_CONVERSATIONS                  "conversation"      "list-conversations"                GET    "/api/v1/conversation"                                                    Read   200     256;
@@ -131,6 +133,7 @@ routes! {
     LIST_DATASOURCE_FILES               "datasource-file"   "list-datasource-files"             GET    "/api/v1/datasource/{datasource_id}/data_source_files"                    Read   200     256;
     READ_DATASOURCE_FILE                "datasource-file"   "read-datasource-file"              GET    "/api/v1/datasource/datasourcefile/{datasourcefile_id}"                   Read   200     256;
     SEND_MESSAGE                        "conversation"      "send-message"                      POST   "/api/v1/messaging/{widget_id}"                              Write  200     256;
+    RECEIVE_MESSAGE                     "conversation"      "receive-message"                   POST   "/api/v1/widget/{widget_id}/inbound"                         Write  200     256;
     MESSAGE_CONTACTS                    "campaign"          "message-contacts"                  POST   "/api/v1/messaging/{widget_id}/contacts"                     Write  200     1024;
     START_CALL                          "conversation"      "start-call"                        POST   "/api/v1/call/{widget_id}"                                   Write  200     256;
     CALL_CONTACTS                       "campaign"          "call-contacts"                     POST   "/api/v1/call/{widget_id}/contacts"                          Write  200     1024;

@@ -3,7 +3,7 @@
 //! - [`declaration`] declares a record once. [`stored`] defines its place: alone, or in a list. [`keys`] has the
 //!   forms of the table's own keys.
 //! - [`list`] reads pages of lists with exact totals, [`filters`] selects rows from them. [`page`] has the query and
-//!   the answer.
+//!   the answer. [`stretch`] reads rows one after the other.
 //! - [`reservation`] takes ordinals at the end of a list, [`rows`] inserts, changes and removes rows together with
 //!   their pointers, `once` inserts rows that may exist only once, [`cascade`] removes the belongings of a removed
 //!   record.
@@ -51,6 +51,7 @@ pub mod single;
 pub mod stamp;
 pub mod store;
 pub mod stored;
+pub mod stretch;
 pub(crate) mod tokens;
 pub mod transaction;
 pub mod unique;

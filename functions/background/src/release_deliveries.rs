@@ -1,7 +1,9 @@
-//! Every minute: makes the deliveries ready that are due for a retry, and those that were ready but not sent. It also tells
-//! of the conversations that have changed in the minute before.
+//! Every minute: makes the deliveries ready that are due for a retry, and those that were ready but not sent. Then it closes
+//! idle conversations, and tells of the conversations that have changed.
 
 use shared::prelude::events::*;
+use shared::reactions::tell::tell_pending;
+use shared::records::conversation::idle::close_idle;
 
 pub struct ReleaseDeliveries;
 
@@ -9,8 +11,9 @@ impl ScheduledTask for ReleaseDeliveries {
     const NAME: &'static str = "release-deliveries";
 
     async fn tick(cx: &EventContext<'_>) -> Result<()> {
-        let (released, told) =
-            (shared::delivery::outbox::release(cx).await, shared::reactions::tell::tell_pending(cx).await);
-        released.and(told)
+        let released = shared::delivery::outbox::release(cx).await;
+        // A delivery that fails does not keep conversations open, and neither keeps events back.
+        let closed = close_idle(cx).await;
+        released.and(closed).and(tell_pending(cx).await)
     }
 }

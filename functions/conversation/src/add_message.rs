@@ -12,6 +12,7 @@ impl Operation for AddMessage {
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
         let (conversation, id, now): (_, Uuid, _) = (request.path, cx.new_id(), cx.now());
+        request.body.require_bot()?;
         let metering = usage::of_message(cx, &request.body, id).await?;
         let once = (cx.origin(id), metering);
         let said = conversation::add_message(&cx.table, conversation, id.into(), &request.body, once, now).await;
@@ -19,6 +20,8 @@ impl Operation for AddMessage {
             Changed::Done(message) => Ok(Created(message)),
             Changed::Closed => Err(Conversation::is_closed_already()),
             Changed::Full => Err(Conversation::is_full()),
+            Changed::Answered => Err(conversation::is_answered_already()),
+            Changed::Unknown(issues) => Err(Error::Invalid(issues)),
         }
     }
 }

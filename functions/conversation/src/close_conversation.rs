@@ -7,12 +7,12 @@ pub struct CloseConversation;
 impl Operation for CloseConversation {
     type Path = ConversationId;
     type Query = ();
-    type Body = ();
+    type Body = OptionalBody<Closing>;
     type Reply = Updated<Conversation>;
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
-        let now = cx.now();
-        let close = |conversation: &mut Conversation| conversation.close(now);
+        let (now, reason) = (cx.now(), Closing::reason(request.body));
+        let close = |conversation: &mut Conversation| conversation.close(reason.clone(), now);
         let closed = cx.table.try_change(request.path, cx.new_id(), close).await.on_missing("conversation_id")?;
         Ok(Updated(closed))
     }

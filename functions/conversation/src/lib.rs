@@ -7,6 +7,7 @@ mod list_contact_conversations;
 mod open_conversation;
 mod read_conversation;
 mod read_conversation_transcript;
+mod receive_message;
 mod send_message;
 mod start_call;
 
@@ -17,5 +18,6 @@ pub use list_contact_conversations::ListContactConversations;
 pub use open_conversation::OpenConversation;
 pub use read_conversation::ReadConversation;
 pub use read_conversation_transcript::ReadConversationTranscript;
+pub use receive_message::ReceiveMessage;
 pub use send_message::SendMessage;
 pub use start_call::StartCall;

@@ -2,4 +2,16 @@
 
 use shared::prelude::*;
 
-pub type OpenConversation = Create<Conversation>;
+pub struct OpenConversation;
+
+impl Operation for OpenConversation {
+    type Path = ();
+    type Query = ();
+    type Body = New<Conversation>;
+    type Reply = Created<Conversation>;
+
+    async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
+        let new = request.body.checked(cx.tenant.org(), Uuid::nil())?;
+        conversation::idle::open(cx, new).await.map(Created)
+    }
+}

@@ -12,7 +12,7 @@ impl Operation for Redeliver {
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
         let (id, now) = (request.path.0, cx.now());
-        cx.table.get::<Webhook>(id).await.on_missing("webhook_id")?.require_enabled()?;
+        cx.table.get::<Webhook>(id).await.on_missing("webhook_id")?.require_deliveries()?;
         let asked = delivery::redeliver(&cx.table, id.into(), request.path.1, cx.new_id(), now).await;
         Ok(Updated(asked.on_missing("delivery_id")?))
     }

@@ -12,7 +12,7 @@ impl Operation for SendTestEvent {
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
         let (id, now) = (request.path, cx.now());
-        cx.table.get::<Webhook>(id).await.on_missing("webhook_id")?.require_enabled()?;
+        cx.table.get::<Webhook>(id).await.on_missing("webhook_id")?.require_deliveries()?;
         let test = NewDelivery::test(EventId(cx.new_id()), now);
         let made = delivery::enqueue(&cx.table, id.into(), std::slice::from_ref(&test), now).await?;
         let delivery = made.first().map(|id| Delivery::new(*id, test, now));

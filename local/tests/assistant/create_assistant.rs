@@ -51,6 +51,7 @@ fn defaults() -> Value {
         "conversation_flow_id": null,
         "assistant_type": "simple",
         "llm_model": "gpt-4-0125-preview",
+        "conversation": {"idle_close_minutes": null},
         "warnings": ["The provider has retired the model 'gpt-4-0125-preview' on 2026-03-26; 'gpt-4o-mini' replaces it"],
     })
 }
@@ -74,6 +75,7 @@ fn full_body() -> Value {
         "conversation_flow_id": NOBODYS,
         "assistant_type": "realtime_openai",
         "llm_model": "o3-mini",
+        "conversation": {"idle_close_minutes": 43_200},
     })
 }
 

@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};
+use shared::records::assistant::ConversationSettings;
 use shared::records::campaign;
 use shared::records::campaign::{Campaign, CampaignContact, Dispatch};
 use shared::records::conversation::Conversation;
@@ -210,7 +211,8 @@ impl Plain {
 
 /// Sends a contact by giving it a conversation.
 async fn send(stack: &Stack, campaign: &Campaign, contact: &CampaignContact, now: Timestamp) {
-    let (widget, assistant) = (campaign.widget_id.unwrap(), campaign.assistant_id.unwrap());
+    let (widget, assistant) =
+        (campaign.widget_id.unwrap(), (campaign.assistant_id.unwrap(), ConversationSettings::default()));
     let (table, fresh) = (acme(stack), stack.gateway.service.ids.fresh(now));
     let dispatch = [Dispatch {
         contact: contact.clone(),

@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use local::http::Call;
 use local::receiver::Behaviour;
 use serde_json::{Value, json};
+use shared::records::assistant::ConversationSettings;
 use shared::records::campaign;
 use shared::records::campaign::{Campaign, Dispatch, Dispatched};
-use shared::records::conversation::{Conversation, MessageType, NewMessage, SenderType};
+use shared::records::conversation::{Conversation, NewMessage, SenderType};
 use shared::values::id::{CampaignId, ContactId, MessageId};
 
 use crate::support::fixture::{ACME, call, data, id, json, kind, stack};
@@ -442,12 +443,19 @@ async fn a_dispatch_with_a_replaced_text_is_stopped() {
     assert_eq!(sender.control(&id, "resume").await.0, 200);
     let contact = campaign::contacts_at(table, &lease.campaign, [0]).await.unwrap().remove(0);
     let (ids, assistant) = (&sender.setup.stack.gateway.service.ids, sender.widget.assistant_id.unwrap());
-    let (sender_type, message_type) = (SenderType::Bot, MessageType::Text);
+    let first = NewMessage::text(SenderType::Bot, "First".into());
+    let settings = ConversationSettings::default();
     let stale = [Dispatch {
-        opening: Conversation::through(sender.widget.id, assistant, contact.contact_id, ids.fresh(now), now),
+        opening: Conversation::through(
+            sender.widget.id,
+            (assistant, settings),
+            contact.contact_id,
+            ids.fresh(now),
+            now,
+        ),
         contact,
         thread: None,
-        message: Some((MessageId(ids.fresh(now)), NewMessage { sender_type, message_type, text: "First".into() })),
+        message: Some((MessageId(ids.fresh(now)), first)),
         connector: None,
     }];
     let places = campaign::places_for(table, &stale).await.unwrap();

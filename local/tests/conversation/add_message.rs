@@ -47,6 +47,8 @@ async fn stores_the_message_and_updates_the_conversation() {
             "message_type": message_type,
             "text": "Hi",
             "char_count": 2,
+            "in_reply_to": null,
+            "data_source_ids": [],
             "created_at": TEST_TIME,
             "updated_at": TEST_TIME,
         });
@@ -54,7 +56,9 @@ async fn stores_the_message_and_updates_the_conversation() {
         assert_eq!(data(&answer), message, "{body}");
         let (gone, mut new) = changes(&stack, &before).await;
         let item = new.remove(&key(&format!("MESSAGE#{conversation}"), "0000000001")).unwrap();
-        assert_eq!(item, stored(&message, &[], &key(&format!("MESSAGE#{conversation}"), "0000000001")));
+        let mut wanted = stored(&message, &[], &key(&format!("MESSAGE#{conversation}"), "0000000001"));
+        wanted.as_object_mut().unwrap().retain(|name, _| !["in_reply_to", "data_source_ids"].contains(&&**name));
+        assert_eq!(item, wanted);
         let row = row("CONVERSATION", OPEN);
         let mut larger = gone[&row].clone();
         (larger["chat_count"], larger["updated_at"], larger["version"]) = (2.into(), TEST_TIME.into(), 2.into());
@@ -166,4 +170,151 @@ async fn a_full_conversation_refuses_messages_but_answers_a_repeat() {
         has(&stack, messages, bytes).await;
         assert_eq!(detail(&say(&stack, OPEN, &body).await), full);
     }
+}
+
+/// The first message of the open conversation.
+fn question() -> String {
+    id('a', kind::MESSAGE, 0)
+}
+
+/// A bot's answer to the message `of`.
+fn answers(of: &str) -> Value {
+    json!({"sender_type": "bot", "text": "9 to 5", "in_reply_to": of})
+}
+
+fn already_answered() -> (u16, Value) {
+    let loc = json!(["body", "in_reply_to"]);
+    (409, json!([issue(&loc, "already_answered", "Another message has answered this one")]))
+}
+
+#[tokio::test]
+async fn exactly_one_of_64_answers_to_a_message_is_stored() {
+    let stack = stack().await;
+    let body = answers(&question());
+    let answers = futures_util::future::join_all((0..64).map(|_| say(&stack, OPEN, &body))).await;
+    let (won, lost): (Vec<_>, Vec<_>) = answers.iter().partition(|answer| answer.status == 201);
+    assert_eq!((won.len(), lost.len()), (1, 63));
+    assert!(lost.iter().all(|answer| detail(answer) == already_answered()), "{}", lost[0].body);
+    let read = read(&stack).await;
+    assert_eq!((&read["chat_count"], &read["transcript"]["items"][1]), (&json!(2), &data(won[0])));
+    assert_eq!(read["transcript"]["items"][1]["in_reply_to"], question());
+    // The answer itself can be answered, and a message without the field goes on.
+    let next = answers_of(&data(won[0]));
+    assert_eq!(data(&say(&stack, OPEN, &next).await)["in_reply_to"], data(won[0])["id"]);
+    assert_eq!(say(&stack, OPEN, &json!({"sender_type": "bot", "text": "Bye"})).await.status, 201);
+}
+
+fn answers_of(message: &Value) -> Value {
+    answers(message["id"].as_str().unwrap())
+}
+
+#[tokio::test]
+async fn a_repeat_of_an_answer_gets_its_first_result() {
+    let stack = stack().await;
+    let with_key = |key: &str| {
+        let body = answers(&question()).to_string();
+        keyed(post(&path(&id('a', kind::CONVERSATION, OPEN)), ACME, body), key)
+    };
+    let (winner, loser) = (with_key(KEY), with_key("6b2d0a52-1f5c-4c1e-9f0e-canary000002"));
+    let first = stack.answer(&winner).await;
+    assert_eq!(first.status, 201, "{}", first.body);
+    assert_eq!(detail(&stack.answer(&loser).await), already_answered());
+    for _ in 0..2 {
+        assert_eq!(stack.answer(&winner).await.body, first.body);
+        assert_eq!(detail(&stack.answer(&loser).await), already_answered());
+    }
+    assert_eq!(read(&stack).await["chat_count"], 2);
+}
+
+#[tokio::test]
+async fn an_answer_changes_the_question_and_nothing_else() {
+    let stack = stack().await;
+    let (before, conversation) = (items(&stack).await, id('a', kind::CONVERSATION, OPEN));
+    let said = data(&say(&stack, OPEN, &answers(&question())).await);
+    let (gone, new) = changes(&stack, &before).await;
+    let partition = format!("MESSAGE#{conversation}");
+    let asked = key(&partition, "0000000000");
+    let mut answered = before[&asked].clone();
+    answered["answered_by"] = said["id"].clone();
+    assert_eq!(new[&asked], answered);
+    let changed: Vec<_> = new.keys().cloned().collect();
+    let wanted = [row("CONVERSATION", OPEN), asked.clone(), key(&partition, "0000000001")];
+    assert_eq!((changed, gone.len()), (wanted.to_vec(), 2));
+    // An answer is not shown by the message that it answers.
+    assert_eq!(read(&stack).await["transcript"]["items"][0].get("answered_by"), None);
+}
+
+#[tokio::test]
+async fn refuses_an_answer_to_a_message_of_another_conversation() {
+    let stack = stack().await;
+    let opened = post("/api/v1/conversation", ACME, json!({"assistant_id": id('a', kind::ASSISTANT, 1)}).to_string());
+    let other = data(&stack.answer(&opened).await);
+    let elsewhere = post(&path(other["id"].as_str().unwrap()), ACME, r#"{"sender_type":"user","text":"Hi"}"#);
+    let elsewhere = data(&stack.answer(&elsewhere).await);
+    let before = items(&stack).await;
+    let unknown = (422, json!([issue(&json!(["body", "in_reply_to"]), "not_found", "Not found")]));
+    // The last ones have the place of the new message itself, and places after it.
+    let places = ["00000001", "00000002", "ffffffff"].map(|place| format!("{}{place}", &question()[..28]));
+    for of in places.iter().map(String::as_str).chain([
+        elsewhere["id"].as_str().unwrap(),
+        NOBODYS,
+        &id('b', kind::MESSAGE, 0),
+    ]) {
+        assert_eq!(detail(&say(&stack, OPEN, &answers(of)).await), unknown, "{of}");
+    }
+    assert_eq!(changes(&stack, &before).await, nothing());
+    let closed = conflict("conversation_id", "conversation_closed", "The conversation is closed");
+    assert_eq!(detail(&say(&stack, CLOSED, &answers(&question())).await), closed);
+}
+
+#[tokio::test]
+async fn refuses_what_only_a_bot_may_say_at_each_field() {
+    let stack = stack().await;
+    let before = items(&stack).await;
+    let source = id('a', kind::DATASOURCE, 1);
+    for sender in ["agent", "user", "tool"] {
+        let body = json!({"sender_type": sender, "text": "", "in_reply_to": question(), "data_source_ids": [source]});
+        let message = "Value error, only the message of a bot can have this field";
+        let wrong = |field| issue(&json!(["body", field]), "value_error", message);
+        let wanted = (422, json!([wrong("in_reply_to"), wrong("data_source_ids")]));
+        assert_eq!(detail(&say(&stack, OPEN, &body).await), wanted, "{sender}");
+    }
+    assert_eq!(changes(&stack, &before).await, nothing());
+    let body = json!({"sender_type": "user", "text": "", "in_reply_to": null, "data_source_ids": null});
+    assert_eq!(say(&stack, OPEN, &body).await.status, 201);
+}
+
+#[tokio::test]
+async fn stores_at_most_20_data_sources_of_the_organisation() {
+    let stack = stack().await;
+    let sources: Vec<String> = (0..2).map(|number| id('a', kind::DATASOURCE, number)).collect();
+    let from = |sources: &Value| json!({"sender_type": "bot", "text": "9 to 5", "data_source_ids": sources});
+    // A data source may be named twice.
+    let most: Vec<&String> = sources.iter().cycle().take(20).collect();
+    let said = data(&say(&stack, OPEN, &from(&json!(most))).await);
+    assert_eq!(said["data_source_ids"], json!(most));
+    assert_eq!(read(&stack).await["transcript"]["items"][1], said);
+
+    let before = items(&stack).await;
+    let more: Vec<&String> = sources.iter().cycle().take(21).collect();
+    let msg = "List should have at most 20 items after validation, not 21";
+    let wanted = (422, json!([issue(&json!(["body", "data_source_ids"]), "too_long", msg)]));
+    assert_eq!(detail(&say(&stack, OPEN, &from(&json!(more))).await), wanted);
+    let unknown = json!([sources[0], NOBODYS, sources[1], id('b', kind::DATASOURCE, 0)]);
+    let missing = |index| issue(&json!(["body", "data_source_ids", index]), "not_found", "Not found");
+    assert_eq!(detail(&say(&stack, OPEN, &from(&unknown)).await), (422, json!([missing(1), missing(3)])));
+    assert_eq!(changes(&stack, &before).await, nothing());
+}
+
+/// A transcript must fit into the memory of the function that sends it.
+#[tokio::test]
+async fn data_sources_count_as_text_of_the_conversation() {
+    let stack = stack().await;
+    let from = json!({"sender_type": "bot", "text": "12345", "data_source_ids": [id('a', kind::DATASOURCE, 0)]});
+    let before = items(&stack).await[&row("CONVERSATION", OPEN)]["text_bytes"].as_u64().unwrap();
+    data(&say(&stack, OPEN, &from).await);
+    assert_eq!(items(&stack).await[&row("CONVERSATION", OPEN)]["text_bytes"], before + 85);
+    has(&stack, 2, 4 * 1024 * 1024 - 84).await;
+    let full = conflict("conversation_id", "conversation_full", "The conversation has no room for this message");
+    assert_eq!(detail(&say(&stack, OPEN, &from).await), full);
 }

@@ -6,8 +6,10 @@ use serde_json::{Value, json};
 
 use crate::support::fixture::{ACME, data, get, id, kind, post, stack, streaming};
 use crate::support::records::{
-    DEMO_TIME, FRESH, Items, TEST_TIME, changes, conflict, detail, items, key, nothing, row, stored,
+    DEMO_TIME, FRESH, Items, TEST_TIME, changes, conflict, detail, issue, items, key, nothing, row, stored,
 };
+use crate::support::sender::event;
+use crate::support::sending::{Setup, id_of};
 
 /// The demo set's open conversation.
 const OPEN: u32 = 1;
@@ -35,6 +37,7 @@ async fn closes_the_conversation_and_changes_one_item() {
         "status": "closed",
         "chat_count": 1,
         "closed_at": TEST_TIME,
+        "close_reason": null,
         "created_at": DEMO_TIME,
         "updated_at": TEST_TIME,
         "assistant_id": assistant,
@@ -42,6 +45,9 @@ async fn closes_the_conversation_and_changes_one_item() {
         "contact_id": contact,
         "device_type": "mobile",
         "attributes": {},
+        "summary": null,
+        "rating": null,
+        "outcome": null,
         "includes_voice": false,
     });
     let answer = close(&stack, &open_id()).await;
@@ -102,4 +108,50 @@ async fn a_message_during_the_close_is_stored_or_refused() {
     let read = get(&stack, &path).await;
     assert_eq!((&read["chat_count"], &read["transcript"]["total"]), (&json!(accepted + 1), &json!(accepted + 1)));
     assert_eq!(read["transcript"]["items"].as_array().unwrap().len(), accepted + 1);
+}
+
+/// Sends `reason` as the reason of the close.
+async fn close_for(stack: &Stack, reason: &Value) -> Answer {
+    let body = json!({"reason": reason}).to_string();
+    stack.answer(&post(&format!("/api/v1/conversation/{}/close", open_id()), ACME, body)).await
+}
+
+#[tokio::test]
+async fn keeps_the_first_reason_and_refuses_a_long_one() {
+    let stack = stack().await;
+    let too_long = close_for(&stack, &json!("é".repeat(201))).await;
+    let msg = "String should have at most 200 characters";
+    assert_eq!(detail(&too_long), (422, json!([issue(&json!(["body", "reason"]), "string_too_long", msg)])));
+    let longest = json!("é".repeat(200));
+    assert_eq!(data(&close_for(&stack, &longest).await)["close_reason"], longest);
+    assert_eq!(detail(&close_for(&stack, &json!("another")).await), already_closed());
+    assert_eq!(get(&stack, &format!("/api/v1/conversation/{}", open_id())).await["close_reason"], longest);
+}
+
+#[tokio::test]
+async fn the_event_has_the_reason_the_answered_messages_and_their_sources() {
+    let setup = Setup::start().await;
+    let org = setup.org().await;
+    let webhook = setup.webhook(&org, "/hook").await;
+    let assistant = setup.assistant(&org, &webhook).await;
+    let source = setup.post(&org, "/api/v1/datasource", json!({"name": "Hours", "ds_type": "pdf"})).await;
+    for body in [json!({"reason": "solved"}), json!({"reason": null}), json!({})] {
+        let opened = setup.open(&org, &assistant).await;
+        let path = format!("/api/v1/conversation/{}", id_of(&opened));
+        let asked = json!({"sender_type": "user", "text": "Until when are you open?"});
+        let asked = setup.post(&org, &format!("{path}/message"), asked).await;
+        let answer = json!({
+            "sender_type": "bot", "text": "9 to 5", "in_reply_to": asked["id"], "data_source_ids": [source["id"]],
+        });
+        let answer = setup.post(&org, &format!("{path}/message"), answer).await;
+        let closed = setup.post(&org, &format!("{path}/close"), body.clone()).await;
+        setup.settle().await;
+        let received = event(setup.receiver.received("/hook").last().unwrap());
+        let reason = body.get("reason").unwrap_or(&Value::Null);
+        assert_eq!((&received["data"]["reason"], &closed["close_reason"]), (reason, reason));
+        let said = received["data"]["transcript"].as_array().unwrap();
+        assert_eq!((&said[0]["in_reply_to"], &said[0]["data_sources"]), (&Value::Null, &json!([])));
+        assert_eq!((&said[1]["id"], &said[1]["in_reply_to"]), (&answer["id"], &asked["id"]));
+        assert_eq!(said[1]["data_sources"], json!([source["id"]]));
+    }
 }

@@ -194,7 +194,7 @@ async fn every_filter_selects_the_rows_of_a_plain_list() {
                     let place = (place * plain.len() as f64) as usize;
                     let one = &mut plain[place];
                     let id = ConversationId(one.id.parse().unwrap());
-                    let closed = table.try_change(id, by, |open: &mut Conversation| open.close(now)).await;
+                    let closed = table.try_change(id, by, |open: &mut Conversation| open.close(None, now)).await;
                     assert_eq!(closed.is_err(), one.closed);
                     one.closed = true;
                 }
@@ -260,7 +260,7 @@ async fn the_service_stores_sets_as_these_tests_write_them() {
     let row = |place: u64, is_open: bool| {
         let mut row = conversation(ConversationId(with_ordinal(Uuid::max(), place)), &assistant);
         if !is_open {
-            row.close(row.created_at).unwrap();
+            row.close(None, row.created_at).unwrap();
         }
         to_item(&list_row(&tenant(), "TEST", place), &row).unwrap()
     };
@@ -357,7 +357,7 @@ async fn pages_are_found_across_blocks_and_sections() {
         let mut row = conversation(ConversationId(id.parse().unwrap()), assistant);
         row.contact_id = contact.as_ref().map(|contact| ContactId(contact.parse().unwrap()));
         if *closed {
-            row.close(row.created_at).unwrap();
+            row.close(None, row.created_at).unwrap();
         }
         items.push(to_item(&list_row(&tenant, &list_name, *place as u64), &row).unwrap());
     }

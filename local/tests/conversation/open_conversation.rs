@@ -29,6 +29,7 @@ fn defaults() -> Value {
         "status": "open",
         "chat_count": 0,
         "closed_at": null,
+        "close_reason": null,
         "created_at": TEST_TIME,
         "updated_at": TEST_TIME,
         "assistant_id": assistant(),
@@ -36,6 +37,9 @@ fn defaults() -> Value {
         "contact_id": null,
         "device_type": null,
         "attributes": {},
+        "summary": null,
+        "rating": null,
+        "outcome": null,
         "includes_voice": false,
     })
 }

@@ -1,7 +1,7 @@
 //! `GET /api/v1/conversation/{conversation_id}`: reads a conversation with a page of its transcript.
 
 use serde_json::json;
-use shared::records::conversation::{Changed, MessageType, NewMessage, SenderType, add_message};
+use shared::records::conversation::{Changed, NewMessage, SenderType, add_message};
 use shared::values::id::{ConversationId, MessageId};
 use shared::values::time::Timestamp;
 use uuid::Uuid;
@@ -35,11 +35,7 @@ async fn every_page_of_a_long_transcript_has_its_messages_in_order() {
     let mut texts = vec!["Hello, how can we help?".to_owned()];
     for number in 1..SAID {
         texts.push(format!("{number}"));
-        let new = NewMessage {
-            sender_type: SenderType::User,
-            message_type: MessageType::Text,
-            text: texts[number].as_str().into(),
-        };
+        let new = NewMessage::text(SenderType::User, texts[number].as_str().into());
         let (conversation, now) = (ConversationId(conversation.parse().unwrap()), Timestamp::from_unix_millis(NOW));
         let once = (None, None);
         let said = add_message(&table, conversation, MessageId(Uuid::nil()), &new, once, now).await.unwrap();

@@ -44,6 +44,7 @@ pub fn conversation(number: u32) -> Value {
         "status": if closed { "closed" } else { "open" },
         "chat_count": if closed { 2 } else { 1 },
         "closed_at": closed.then_some(DEMO_TIME),
+        "close_reason": null,
         "created_at": DEMO_TIME,
         "updated_at": DEMO_TIME,
         "assistant_id": id('a', kind::ASSISTANT, 1),
@@ -51,6 +52,9 @@ pub fn conversation(number: u32) -> Value {
         "contact_id": id('a', kind::CONTACT, number),
         "device_type": if closed { "desktop" } else { "mobile" },
         "attributes": {},
+        "summary": null,
+        "rating": null,
+        "outcome": null,
         "includes_voice": false,
     })
 }
@@ -64,6 +68,8 @@ pub fn message(number: u32, sender: &str, text: &str) -> Value {
         "message_type": "text",
         "text": text,
         "char_count": text.chars().count(),
+        "in_reply_to": null,
+        "data_source_ids": [],
         "created_at": DEMO_TIME,
         "updated_at": DEMO_TIME,
     })

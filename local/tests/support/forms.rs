@@ -237,6 +237,13 @@ pub const FORMS: &[Form] = &[
         "table/metering.rs",
     ),
     form(
+        "ORG#<org>#OPENED#<widget>#<contact>",
+        "OPENED",
+        "pointer to the conversation that was opened last for a message of a contact; expires",
+        "1",
+        "records/conversation/received.rs",
+    ),
+    form(
         "ORG#<org>#PAYMENT_CUSTOMER#<hash>",
         "PAYMENT_CUSTOMER",
         "a customer of the payment provider; expires where no user is known",
@@ -256,6 +263,13 @@ pub const FORMS: &[Form] = &[
         "next free time of a widget to dispatch, or to send",
         "2",
         "records/campaign/rate_limit.rs",
+    ),
+    form(
+        "ORG#<org>#RECEIVED#<widget>#<hash>",
+        "RECEIVED",
+        "a message that a connector has brought in; expires",
+        "1",
+        "records/conversation/received.rs",
     ),
     form("ORG#<org>#REMOVAL#<id>", "REMOVAL", "rest of a cascade", "1", "table/cascade.rs"),
     form(
@@ -364,6 +378,7 @@ pub const FORMS: &[Form] = &[
 /// A form of partition key in the index `Due`. The sort key is the time at which the item becomes due.
 pub const DUE: &[Form] = &[
     form("CAMPAIGN#<shard>", "<time>", "campaigns that are being sent, or that are sent later", DUE_MOST, DUE_IN),
+    form("CONVERSATION#<shard>", "<time>", "open conversations that may be idle", DUE_MOST, DUE_IN),
     form(
         "DEFERRED#<endpoint>",
         "<time>",

@@ -1,5 +1,6 @@
-//! The body of an event. It is made for each attempt from the records at that time. Only the contact may have changed
-//! in between: a copy of all records with every delivery would cost each contact of a campaign more writes.
+//! The body of an event. It is made for each attempt from the records at that time. In between may have changed the
+//! contact, and what update-conversation changes: a copy of all records with every delivery would cost each contact of a
+//! campaign more writes.
 
 use crate::delivery::bounds::ResourceShare;
 use crate::delivery::context::{MAKING, Said};
@@ -127,7 +128,7 @@ impl Outbox<'_> {
         printed(&event, Some(share))
     }
 
-    /// The event of a closed conversation, which never changes, so the delivery needs no copy of it.
+    /// The event of a closed conversation. What was said never changes, so the delivery needs no copy of it.
     async fn closed(&self, table: &Table, was: &Delivery, id: ConversationId) -> Result<Body, Unsent> {
         let conversation = table.find::<Conversation>(id).await?;
         let conversation = conversation.ok_or(Unsent::Impossible("the conversation is gone"))?;

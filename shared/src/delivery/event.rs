@@ -8,7 +8,7 @@ use crate::input::schema::{Member, Schema, Value, capitalised, extended, object,
 use crate::records::campaign::{Campaign, CampaignContact};
 use crate::records::contact::Contact;
 use crate::records::contact_point::PhoneNumber;
-use crate::records::conversation::{Conversation, Message};
+use crate::records::conversation::{Conversation, DatasourceIds, Message};
 use crate::records::delivery::Delivery;
 use crate::records::event::{Event, EventId, EventKind, HAVE_TRANSCRIPTS};
 use crate::values::id::{
@@ -17,7 +17,8 @@ use crate::values::id::{
 use crate::values::json::JsonObject;
 use crate::values::time::Timestamp;
 
-/// The body of an event. From one attempt to the next, only the `contact` of messages and calls may change.
+/// The body of an event. From one attempt to the next may change: the `contact` of messages and calls, and what
+/// update-conversation changes of a closed conversation.
 #[derive(Debug, Serialize)]
 pub struct EventBody<'a> {
     id: EventId,
@@ -55,6 +56,8 @@ crate::object! {
         pub contact_id: Option<ContactId>,
         /// The kind of device: `mobile`, `native`, `desktop`, `tablet` or `phone`.
         pub device_type: &'a str,
+        /// Why it was closed: `idle` if the service closed it, or what close-conversation got; null for no reason.
+        pub reason: Option<&'a str>,
         /// How many messages it has.
         pub chat_count: u64,
         /// What was said first.
@@ -73,14 +76,13 @@ pub struct TranscriptItem<'a> {
     message: &'a Message,
     /// No recording is stored.
     voice_base64: Option<&'a str>,
-    /// The data sources of an answer are not stored.
-    data_sources: [&'a str; 0],
+    data_sources: &'a DatasourceIds,
 }
 
 impl Schema for TranscriptItem<'_> {
     fn schema() -> Value {
         let voice = member::<Option<&str>>("voice_base64", true, "Null: no voice is kept.");
-        let sources = member::<Vec<&str>>("data_sources", true, "Empty: it is not kept what an answer was made from.");
+        let sources = member::<DatasourceIds>("data_sources", true, "The same as `data_source_ids`.");
         titled(extended(Message::schema(), vec![voice, sources]), "TranscriptItem", "A message of a transcript.")
     }
 }
@@ -120,7 +122,7 @@ crate::object! {
         pub conversation_id: ConversationId,
         /// Who gets it.
         pub contact_id: ContactId,
-        /// The telephone number that was asked for, whatever number its contact has by now.
+        /// The telephone number that was asked for, or from which the person wrote, whatever number its contact has by now.
         pub to: Option<PhoneNumber>,
         /// The message; null of a call.
         pub message_id: Option<MessageId>,
@@ -194,6 +196,7 @@ impl<'a> ConversationData<'a> {
             assistant_id: conversation.assistant_id,
             contact_id: conversation.contact_id,
             device_type: device_shown(conversation.device_type.as_deref()),
+            reason: conversation.close_reason.as_deref(),
             chat_count: conversation.chat_count,
             first_message: transcript.first().map(|message| &*message.text),
             attributes: &conversation.attributes,
@@ -212,7 +215,7 @@ fn device_shown(sent: Option<&str>) -> &str {
 
 impl<'a> TranscriptItem<'a> {
     const fn of(message: &'a Message) -> Self {
-        Self { message, voice_base64: None, data_sources: [] }
+        Self { message, voice_base64: None, data_sources: &message.data_source_ids }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Assistants: their kind, language model, voice, and tools.
 
 mod models;
+mod settings;
 
 use serde_json::{Value, json};
 
@@ -11,6 +12,7 @@ use crate::values::id::{AssistantId, ConversationFlowId, OrgId, UserId, WebhookI
 use crate::values::json::JsonObject;
 use crate::values::text::{Description, Name, Prompt};
 pub use models::{CatalogueModel, LlmModel, LlmModelList, LlmModelStatus};
+pub use settings::{ConversationSettings, IdleMinutes};
 
 crate::choice! {
     /// What kind of assistant it is.
@@ -95,6 +97,8 @@ crate::record! {
         input(filter) assistant_type: AssistantType = AssistantType::Simple,
         /// Language model that answers.
         input llm_model: LlmModel = LlmModel::default(),
+        /// Settings for its conversations. A conversation takes them over when it is opened: a change counts for the conversations after it.
+        input conversation: ConversationSettings = ConversationSettings::default(),
         /// The user for whom it counts: that of the key that made it, if this user had a plan then.
         hidden metered_user_id: Option<UserId> = None,
         /// What is wrong with the assistant's settings, in sentences: that its provider has retired its language model, or will. Empty if nothing is wrong.

@@ -204,9 +204,10 @@ pub async fn list(table: &Table, query: &AuditQuery, days: u32, now: Timestamp) 
     // Each partition may have all entries of the page, and one more shows that there is another page.
     let read = async |number| {
         let partition = shard(&table.tenant, number).pk;
-        table.store.last_records::<Audit>(&partition, (&from, &last), most + 1).await
+        table.store.records_between::<Audit>(&partition, [&from, &last], most + 1, false).await
     };
-    let mut items = try_join_all((0..SHARDS).map(read)).await?.concat();
+    let found = try_join_all((0..SHARDS).map(read)).await?;
+    let mut items: Vec<Audit> = found.into_iter().flat_map(|found| found.records).collect();
     items.sort_unstable_by_key(|entry| std::cmp::Reverse(entry.id));
     let is_last = items.len() <= most;
     items.truncate(most);

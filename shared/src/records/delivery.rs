@@ -1,13 +1,17 @@
 //! Deliveries. Each one delivers one event to one endpoint.
 
 pub mod health;
+mod logs;
 mod state;
+mod stats;
 pub(crate) mod storage;
 
 pub use health::{EndpointHealth, Observed};
+pub use logs::{DeliveryPage, DeliveryQuery, of_webhook};
 pub(crate) use state::UNSENT;
 pub use state::{DeliveryOutcome, DeliveryStage, KEPT};
-pub use storage::{all_at, announce_closed, at, deferred, enqueue, held, of_webhook, redeliver};
+pub use stats::{DeliveryHour, DeliveryStats, StatsQuery, stats_of_webhook};
+pub use storage::{all_at, announce_closed, at, deferred, enqueue, held, redeliver};
 
 use uuid::Uuid;
 

@@ -3,8 +3,11 @@
 use std::collections::BTreeMap;
 
 use futures_util::future::try_join_all;
+use futures_util::stream::{self, StreamExt as _};
 use uuid::Uuid;
 
+use crate::request::error::Result;
+use crate::request::event::EventContext;
 use crate::table::TableError;
 use crate::table::keys::{Key, due_partition, due_partitions};
 use crate::table::store::Store;
@@ -19,6 +22,13 @@ const SHARES: usize = 4;
 /// these can hide the items of others.
 const FURTHER: (i32, usize) = (1000, 10);
 
+/// The most due items that are handled at the same time.
+const CONCURRENT: usize = 16;
+/// The most due items read in one round, from each partition of the index.
+const LIMIT: i32 = 500;
+/// The most rounds in one minute.
+const ROUNDS: usize = 20;
+
 /// A kind of item that becomes due. Each kind has partitions of its own in the index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Due {
@@ -28,6 +38,8 @@ pub enum Due {
     Endpoint,
     /// Campaigns that are being sent.
     Campaign,
+    /// Open conversations that may be idle.
+    Conversation,
     /// Webhooks at the payment provider whose agencies are deleted.
     RetiredWebhook,
     /// Changes of conversations that are not told yet.
@@ -40,6 +52,7 @@ impl Due {
             Self::Delivery => "DELIVERY",
             Self::Endpoint => "ENDPOINT",
             Self::Campaign => "CAMPAIGN",
+            Self::Conversation => "CONVERSATION",
             Self::RetiredWebhook => "RETIRED_WEBHOOK",
             Self::Event => "EVENT",
         }
@@ -54,6 +67,27 @@ impl Due {
     pub fn partitions(self) -> impl Iterator<Item = String> {
         due_partitions(self.name())
     }
+}
+
+/// Has `handle` handle every due item of `kind`. It answers whether it has changed the item.
+///
+/// # Errors
+/// The first error of an item; the others of the same round are handled all the same.
+pub async fn handle_due<F>(cx: &EventContext<'_>, kind: Due, handle: impl Fn(Key) -> F) -> Result<()>
+where
+    F: Future<Output = Result<bool>>,
+{
+    for _ in 0..ROUNDS {
+        let due = cx.service.store.due(kind, cx.service.clock.now(), LIMIT).await?;
+        let under_way: Vec<_> = due.into_iter().map(&handle).collect();
+        let handled: Vec<Result<bool>> = stream::iter(under_way).buffer_unordered(CONCURRENT).collect().await;
+        // A failure does not stop the others of its round, and its item is still due in the next minute.
+        let handled = handled.into_iter().collect::<Result<Vec<bool>>>()?;
+        if !handled.contains(&true) {
+            break;
+        }
+    }
+    Ok(())
 }
 
 impl Store {

@@ -1,12 +1,10 @@
 //! The usage of users: who is counted, by which plan and period, what a runtime reports, and what is answered.
 
 use futures_util::future::try_join_all;
-use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde::Deserialize;
 use uuid::Uuid;
 
-use crate::input::schema::{Schema, Value};
-use crate::input::{Between, Issues, Location, Parse, Raw, reject, words};
+use crate::input::{Between, Location};
 use crate::records::agency::{Agency, BillingPlan};
 use crate::records::conversation::{NewMessage, SenderType};
 use crate::records::user::User;
@@ -23,7 +21,7 @@ use crate::table::transaction::{Transaction, Unmet, Write};
 use crate::table::{Fingerprint, Table, TableError};
 use crate::values::hash::{hex, sha256};
 use crate::values::id::{AgencyId, BillingPlanId, UserId};
-use crate::values::text::Name;
+use crate::values::text::ExternalId;
 use crate::values::time::Timestamp;
 
 /// Seconds for which a report is remembered after its billing period.
@@ -97,26 +95,6 @@ crate::object! {
 
 crate::single!(UsageReport, Fingerprint, |external| format_args!("USAGE_REPORT#{}", hex(&external)), "USAGE_REPORT");
 
-/// A caller's identifier of what it reports. It is not empty.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct ExternalId(Name);
-
-impl Parse for ExternalId {
-    fn parse(raw: Raw<'_>, at: &Location, issues: &mut Issues) -> Option<Self> {
-        let text = Name::parse(raw, at, issues)?;
-        if text.is_empty() { reject(issues, at, words::TEXT_TOO_SHORT) } else { Some(Self(text)) }
-    }
-}
-
-impl Schema for ExternalId {
-    fn schema() -> Value {
-        let mut schema = Name::schema();
-        schema["minLength"] = json!(1);
-        schema
-    }
-}
-
 impl NewUsageReport {
     /// The report of `of`.
     fn report(&self, of: &Metered, now: Timestamp) -> UsageReport {
@@ -169,7 +147,7 @@ impl UsageReport {
 /// [`Error::Invalid`] where the report has no meter, or names no user of the organisation.
 pub async fn report(cx: &Context<'_>, new: &NewUsageReport) -> Result<UsageReport> {
     let (user, now, table) = (new.checked(cx.user())?, cx.now(), &cx.table);
-    let external = sha256([new.external_id.0.as_bytes()]);
+    let external = sha256([new.external_id.as_bytes()]);
     let id = Uuid::from_slice(&external[..16]).unwrap_or_default();
     let known = table.find_item::<UsageReport>(external);
     let (known, user, agencies) = futures_util::try_join!(known, table.find::<User>(user), agencies(table))?;

@@ -148,14 +148,17 @@ impl Webhook {
         Self { secrets: SigningSecret::first(secret), ..self }
     }
 
-    /// Checks that it is enabled.
+    /// Checks that events are sent to it.
     ///
     /// # Errors
-    /// [`Error::Conflict`] where it is disabled.
-    pub fn require_enabled(&self) -> Result<()> {
-        let at = Location::path().name("webhook_id");
-        let (kind, message) = ("webhook_disabled", "The webhook is disabled");
-        if self.enabled { Ok(()) } else { Err(Error::Conflict { at, kind, message }) }
+    /// [`Error::Conflict`] where it is disabled, or has no endpoint.
+    pub fn require_deliveries(&self) -> Result<()> {
+        let (kind, message) = match (self.enabled, self.endpoint.is_empty()) {
+            (true, false) => return Ok(()),
+            (false, _) => ("webhook_disabled", "The webhook is disabled"),
+            (true, true) => ("webhook_without_endpoint", "The webhook has no endpoint"),
+        };
+        Err(Error::Conflict { at: Location::path().name("webhook_id"), kind, message })
     }
 
     /// Applies an update. Setting `enabled` clears the reason for which it was disabled.

@@ -193,6 +193,11 @@ impl Widget {
         Ok(())
     }
 
+    /// Whether its connector delivers messages.
+    pub const fn delivers_messages(&self) -> bool {
+        self.connector_url.is_some() && !self.widget_type.calls()
+    }
+
     /// Requires that it makes calls.
     ///
     /// # Errors

@@ -61,6 +61,7 @@
 //!
 //! In the index `Due`:
 //! CAMPAIGN#<shard>                           <time>                   campaigns that are being sent, or that are sent later
+//! CONVERSATION#<shard>                       <time>                   open conversations that may be idle
 //! DEFERRED#<endpoint>                        <time>                   deliveries that the tick sends, such as those behind an open circuit
 //! DELIVERY#<shard>                           <time>                   deliveries that the stream sends: ready, or waiting for a retry
 //! ENDPOINT#<shard>                           <time>                   webhooks and connectors whose circuit is open, or with deferred deliveries

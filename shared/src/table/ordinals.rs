@@ -15,6 +15,9 @@ pub(super) const NEXT: &str = "next_ordinal";
 pub(super) const SPREAD_FROM: &str = "spread_from";
 /// The attribute of a head with the number of ordinals that are cut off.
 pub(super) const CUT: &str = "cut";
+/// The attribute of a head with the longest time, in seconds, from the time of a row until it was appended, if that was
+/// noted. It has not the form of a token, so an older version does not take it for one.
+pub(super) const LATENESS: &str = "longest_lateness";
 
 /// The ordinals that a list has assigned.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -109,18 +109,19 @@ impl Store {
         self.records(pk, (from, to), limit, true).await
     }
 
-    /// The last records in the items of a partition between two sort keys, both of them included, the last one first, at
-    /// most `limit`.
+    /// The records in the items of a partition between two sort keys, both of them included, at most `limit`: the first
+    /// ones if `forward`, else the last ones, the last one first.
     ///
     /// # Errors
     /// [`TableError`].
-    pub(crate) async fn last_records<R: DeserializeOwned>(
+    pub(crate) async fn records_between<R: DeserializeOwned>(
         &self,
         pk: &str,
-        (from, to): (&str, &str),
+        [from, to]: [&str; 2],
         limit: usize,
-    ) -> Result<Vec<R>, TableError> {
-        Ok(self.records(pk, (from, Some(to)), Some(limit), false).await?.records)
+        forward: bool,
+    ) -> Result<Found<R>, TableError> {
+        self.records(pk, (from, Some(to)), Some(limit), forward).await
     }
 
     async fn records<R: DeserializeOwned>(

@@ -88,8 +88,25 @@ impl<M> Transaction<'_, M> {
         self,
         reserved: impl IntoIterator<Item = Reservation> + Send,
     ) -> Result<(), Cancelled<M>> {
-        let (table, lost) = (self.table(), LostAnswer::default());
-        let reserved: Vec<Reservation> = reserved.into_iter().collect();
+        self.commit_with(reserved.into_iter().collect(), &LostAnswer::default(), true).await
+    }
+
+    /// The same, without a retry after a conflict with another transaction, and records in `lost` whether an answer was
+    /// lost.
+    ///
+    /// # Errors
+    /// The same as for [`Transaction::commit`].
+    pub(crate) async fn commit_reserved_once(
+        self,
+        reserved: impl IntoIterator<Item = Reservation> + Send,
+        lost: &LostAnswer,
+    ) -> Result<(), Cancelled<M>> {
+        self.commit_with(reserved.into_iter().collect(), lost, false).await
+    }
+
+    /// Commits the transaction that writes the rows of `reserved`. With `again` it retries after a conflict.
+    async fn commit_with(self, reserved: Vec<Reservation>, lost: &LostAnswer, again: bool) -> Result<(), Cancelled<M>> {
+        let table = self.table();
         if reserved.iter().any(|reservation| reservation.begun.elapsed() > WRITABLE) {
             table.give_back(reserved).await;
             return Err(Cancelled::Failed(TableError::Unavailable("a reserved row came too late".into())));
@@ -101,7 +118,8 @@ impl<M> Transaction<'_, M> {
                     spread(table, head).await;
                 }
             }));
-        let (written, _) = futures_util::join!(self.commit_noting(&lost), tidy);
+        let commit = async { if again { self.commit_noting(lost).await } else { self.commit_once(lost).await } };
+        let (written, _) = futures_util::join!(commit, tidy);
         // If an answer was lost, the transaction may have been committed, or may still be.
         if written.is_ok() || (lost.happened() && are_written(table, &reserved).await) {
             for Reservation { head, token, .. } in &reserved {

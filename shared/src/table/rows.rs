@@ -1,6 +1,6 @@
 //! Rows of lists: inserted, changed and removed together with their list and their pointers.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::convert::Infallible;
 
 use aws_sdk_dynamodb::types::AttributeValue;
@@ -9,7 +9,7 @@ use uuid::Uuid;
 use crate::table::declaration::Reference;
 use crate::table::error::{Cancelled, NotChanged, TableError, was_done};
 use crate::table::expression::{Condition, UpdateExpression};
-use crate::table::item::{from_item, has_id, number, target_id, text};
+use crate::table::item::{Item, from_item, has_id, number, target_id, text};
 use crate::table::keys::{Key, list_block, list_section};
 use crate::table::metering::Metering;
 use crate::table::ordinals::{BLOCK, SECTION};
@@ -37,6 +37,12 @@ pub struct NewRow<Of> {
     /// The time.
     pub now: Timestamp,
 }
+
+/// The attributes that show that a record exists.
+const IDENTITY: &str = "pk, sk, id";
+
+/// The records that a new row names, by their keys, with the attributes that were asked for.
+pub(crate) type NamedItems = HashMap<Key, Item>;
 
 /// A record that must exist.
 pub(super) struct Required {
@@ -94,26 +100,44 @@ impl Table {
         make: impl Fn(R::Id) -> R + Sync,
         with: impl Fn(&mut Transaction<'_, Unmet>, &R) -> Result<(), TableError> + Sync,
     ) -> Result<R, Cancelled<Unmet>> {
+        self.insert_taking(new, metering, (IDENTITY, |id, _: &NamedItems| make(id)), with).await
+    }
+
+    /// The same for a row that takes over values of the records that it names: they are read anyway. The `attributes`
+    /// have the keys and the ids among them.
+    ///
+    /// # Errors
+    /// The same as for [`Table::insert_with`].
+    pub(crate) async fn insert_taking<R: Listed>(
+        &self,
+        new: NewRow<R::Of>,
+        metering: Option<Metering>,
+        (attributes, make): (&'static str, impl Fn(R::Id, &NamedItems) -> R + Sync),
+        with: impl Fn(&mut Transaction<'_, Unmet>, &R) -> Result<(), TableError> + Sync,
+    ) -> Result<R, Cancelled<Unmet>> {
         let NewRow { of, id, origin, now } = new;
-        // The references do not depend on the ordinal.
-        let mut sample = make(R::id_at(of, id, 0));
+        // The references do not depend on the ordinal, nor on what the row takes over.
+        let mut sample = make(R::id_at(of, id, 0), &NamedItems::new());
         let key = self.sealing_key(&mut sample).await?;
         let required: Vec<Required> = Required::all(R::parent(&self.tenant, of), sample.references(&self.tenant));
-        let reserved = if required.iter().all(|required| self.store.recent.existed(&required.key, required.proof)) {
-            let (reserved, there) = futures_util::join!(self.reserve::<R>(of, 1), self.require(&required));
+        let there = self.named_items(&required, attributes);
+        let (reserved, named) = if required.iter().all(|one| self.store.recent.existed(&one.key, one.proof)) {
+            let (reserved, there) = futures_util::join!(self.reserve::<R>(of, 1), there);
             let reserved = reserved?;
-            if let Err(error) = there {
-                self.give_back([reserved]).await;
-                return Err(error.into());
+            match there {
+                Ok(named) => (reserved, named),
+                Err(error) => {
+                    self.give_back([reserved]).await;
+                    return Err(error.into());
+                }
             }
-            reserved
         } else {
             // A request that names a missing record must leave nothing behind.
-            self.require(&required).await?;
-            self.reserve::<R>(of, 1).await?
+            let named = there.await?;
+            (self.reserve::<R>(of, 1).await?, named)
         };
         let at = R::id_at(of, id, reserved.first());
-        let mut row = make(at);
+        let mut row = make(at, &named);
         seal(key.as_ref(), &mut row)?;
         let mut transaction = Transaction::of_request(self);
         transaction.once(origin, row.uuid(), now);
@@ -122,7 +146,7 @@ impl Table {
         transaction.meter(metering);
         match transaction.commit_reserved([reserved]).await {
             Err(Cancelled::Condition(Unmet::Repeated, Some(marker))) => {
-                Ok(make(R::id_at(of, id, ordinal(target_id(&marker)?))))
+                Ok(make(R::id_at(of, id, ordinal(target_id(&marker)?)), &named))
             }
             Err(cancelled) => Err(cancelled),
             Ok(()) => Ok(row),
@@ -157,18 +181,23 @@ impl Table {
     /// Requires records, by one strongly consistent read. A condition in the transaction would make any two appends
     /// that name the same record conflict.
     pub(super) async fn require(&self, required: &[Required]) -> Result<(), TableError> {
+        self.named_items(required, IDENTITY).await.map(drop)
+    }
+
+    /// The same, and returns the records with these attributes.
+    async fn named_items(&self, required: &[Required], attributes: &'static str) -> Result<NamedItems, TableError> {
         if required.is_empty() {
-            return Ok(());
+            return Ok(NamedItems::new());
         }
         let keys: Vec<Key> = required.iter().map(|required| required.key.clone()).collect();
-        let found = self.store.get_attributes(&keys, "pk, sk, id").await?;
+        let found = self.store.get_attributes(&keys, attributes).await?;
         for Required { key, proof, field } in required {
             if !found.get(key).is_some_and(|item| has_id(item, *proof)) {
                 return Err(field.map_or(TableError::Missing, TableError::Unknown));
             }
             self.store.recent.exists(key, *proof);
         }
-        Ok(())
+        Ok(found)
     }
 
     /// Requires the parent of the rows of this list.

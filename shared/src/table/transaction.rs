@@ -100,6 +100,8 @@ pub enum Unmet {
     Repeated,
     /// The row must be as it was read.
     Changed,
+    /// No other request may have done what can be done only once.
+    Settled,
 }
 
 /// A transaction that is being built. Its actions may define the meaning of their failed conditions; for the others it

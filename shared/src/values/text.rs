@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::input::schema::{MOST, Schema, Value};
-use crate::input::{Issues, Location, Parse, Raw, text_of};
+use crate::input::{Issues, Location, Parse, Raw, reject, text_of, words};
 
 /// A text of at most `LONGEST` characters. A stored one may be longer: the limit holds where a caller sends it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -22,6 +22,10 @@ pub type Description = Text<65_536>;
 pub type Prompt = Text<131_072>;
 /// The text of a message.
 pub type MessageText = Text<32_768>;
+/// The text of a message that is not empty.
+pub type SomeText = NonEmpty<32_768>;
+/// A caller's own identifier of what it tells. It is not empty.
+pub type ExternalId = NonEmpty<256>;
 
 impl<const LONGEST: usize> Text<LONGEST> {
     /// The most characters.
@@ -62,6 +66,41 @@ impl<const LONGEST: usize> From<&str> for Text<LONGEST> {
 impl<const LONGEST: usize> PartialEq<&str> for Text<LONGEST> {
     fn eq(&self, other: &&str) -> bool {
         self.0 == *other
+    }
+}
+
+/// A text of one character at least.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct NonEmpty<const LONGEST: usize>(Text<LONGEST>);
+
+impl<const LONGEST: usize> NonEmpty<LONGEST> {
+    /// The text itself.
+    pub fn into_text(self) -> Text<LONGEST> {
+        self.0
+    }
+}
+
+impl<const LONGEST: usize> Deref for NonEmpty<LONGEST> {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<const LONGEST: usize> Parse for NonEmpty<LONGEST> {
+    fn parse(raw: Raw<'_>, at: &Location, issues: &mut Issues) -> Option<Self> {
+        let text = Text::parse(raw, at, issues)?;
+        if text.is_empty() { reject(issues, at, words::TEXT_TOO_SHORT) } else { Some(Self(text)) }
+    }
+}
+
+impl<const LONGEST: usize> Schema for NonEmpty<LONGEST> {
+    fn schema() -> Value {
+        let mut schema = Text::<LONGEST>::schema();
+        schema["minLength"] = json!(1);
+        schema
     }
 }
 

@@ -7,7 +7,7 @@ use std::ops::Range;
 use super::progress;
 use super::rate_limit;
 use super::storage;
-use crate::records::assistant::Assistant;
+use crate::records::assistant::{Assistant, ConversationSettings};
 use crate::records::campaign::contact_pointers::StagedContacts;
 use crate::records::campaign::rate_limit::Limited;
 use crate::records::campaign::storage::campaign_of;
@@ -15,7 +15,7 @@ use crate::records::campaign::{
     Campaign, CampaignContact, CampaignText, Dispatch, Dispatched, Lease, Places, together,
 };
 use crate::records::conversation;
-use crate::records::conversation::{Conversation, MessageType, NewMessage, SenderType};
+use crate::records::conversation::{Conversation, NewMessage, SenderType};
 use crate::records::delivery::NewDelivery;
 use crate::records::due::Due;
 use crate::records::widget::Widget;
@@ -259,10 +259,13 @@ async fn dispatch_all(
     Ok(())
 }
 
+/// An assistant, with what it says about the conversations that a campaign opens.
+type AssistantOfWidget = (AssistantId, ConversationSettings);
+
 /// The channel of a campaign.
 enum CampaignChannel {
     /// A widget and its assistant.
-    Open(Box<Widget>, AssistantId),
+    Open(Box<Widget>, AssistantOfWidget),
     /// Why it cannot be sent.
     Closed(&'static str),
 }
@@ -272,8 +275,10 @@ impl CampaignChannel {
         let Some(id) = widget else { return Ok(Self::Closed("the campaign has no widget")) };
         let Some(widget) = table.find::<Widget>(id).await? else { return Ok(Self::Closed("the widget is gone")) };
         let Some(assistant) = widget.assistant_id else { return Ok(Self::Closed("the widget has no assistant")) };
-        let found = table.find::<Assistant>(assistant).await?.is_some();
-        Ok(if found { Self::Open(Box::new(widget), assistant) } else { Self::Closed("the widget's assistant is gone") })
+        Ok(match table.find::<Assistant>(assistant).await? {
+            Some(found) => Self::Open(Box::new(widget), (assistant, found.conversation)),
+            None => Self::Closed("the widget's assistant is gone"),
+        })
     }
 }
 
@@ -337,7 +342,7 @@ async fn prepare(
     table: &Table,
     campaign: &Campaign,
     contacts: &[CampaignContact],
-    channel: (&Widget, AssistantId),
+    channel: (&Widget, AssistantOfWidget),
 ) -> Result<Prepared> {
     let mut threads = if campaign.start_new_conversation {
         HashMap::new()
@@ -361,14 +366,10 @@ fn prepare_one(
     campaign: &Campaign,
     contact: &CampaignContact,
     thread: Option<Conversation>,
-    (widget, assistant): (&Widget, AssistantId),
+    (widget, assistant): (&Widget, AssistantOfWidget),
 ) -> Dispatch {
     let (ids, now) = (&cx.service.ids, cx.service.clock.now());
-    let says = |text: &MessageText| NewMessage {
-        sender_type: SenderType::Bot,
-        message_type: MessageType::Text,
-        text: text.clone(),
-    };
+    let says = |text: &MessageText| NewMessage::text(SenderType::Bot, text.clone());
     let calls = widget.widget_type.calls();
     let delivery = || NewDelivery::of_campaign(campaign, contact.id, ids.fresh(now), calls, now);
     Dispatch {

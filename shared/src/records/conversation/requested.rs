@@ -5,10 +5,8 @@ use super::storage;
 use crate::records::delivery;
 use uuid::Uuid;
 
-use super::{Conversation, MessageType, NewMessage, SenderType};
-use crate::input::schema::{Schema, Value};
-use crate::input::{Issues, Location, Parse, Raw, reject, words};
-use crate::records::assistant::Assistant;
+use super::{Conversation, NewMessage, SenderType};
+use crate::records::assistant::{Assistant, ConversationSettings};
 use crate::records::contact::Contact;
 use crate::records::contact_point::PhoneNumber;
 use crate::records::delivery::{Delivery, NewDelivery};
@@ -29,27 +27,8 @@ use crate::values::id::{
     AssistantId, ContactId, ConversationId, EndpointId, MessageId, OrgId, WidgetId, ordinal, with_ordinal,
 };
 use crate::values::json::JsonObject;
-use crate::values::text::MessageText;
+use crate::values::text::SomeText;
 use crate::values::time::Timestamp;
-
-/// The text of a message that has one character at least.
-#[derive(Debug)]
-pub struct SomeText(MessageText);
-
-impl Parse for SomeText {
-    fn parse(raw: Raw<'_>, at: &Location, issues: &mut Issues) -> Option<Self> {
-        let text = MessageText::parse(raw, at, issues)?;
-        if text.is_empty() { reject(issues, at, words::TEXT_TOO_SHORT) } else { Some(Self(text)) }
-    }
-}
-
-impl Schema for SomeText {
-    fn schema() -> Value {
-        let mut schema = MessageText::schema();
-        schema["minLength"] = 1.into();
-        schema
-    }
-}
 
 crate::input! {
     /// The body of send-message.
@@ -91,8 +70,7 @@ crate::object! {
 /// [`Error::NotFound`] where there is no such widget, [`Error::Conflict`] where it makes calls, or is not ready to
 /// send.
 pub async fn send_message(cx: &Context<'_>, widget: WidgetId, new: MessageToNumber) -> Result<Requested> {
-    let (sender_type, message_type) = (SenderType::Bot, MessageType::Text);
-    let message = NewMessage { sender_type, message_type, text: new.message.0 };
+    let message = NewMessage::text(SenderType::Bot, new.message.into_text());
     request(&cx.table, widget, &Outbound::new(cx, new.to, Some(message), None)).await
 }
 
@@ -155,7 +133,7 @@ impl Outbound {
 /// Everything that was read and reserved for the request.
 struct Preparation {
     widget: WidgetId,
-    assistant: AssistantId,
+    assistant: (AssistantId, ConversationSettings),
     /// The contact with the number, if there is one.
     known: Option<ContactId>,
     /// The open conversation that a message continues.
@@ -215,6 +193,7 @@ async fn prepare(table: &Table, widget: WidgetId, new: &Outbound) -> Result<Prep
         table.reserve::<Delivery>(widget.id.into(), 1),
         table.allow_sends(1, new.event.0, new.now),
     );
+    let settings = assistant.as_ref().ok().and_then(Option::as_ref).map(|assistant| assistant.conversation);
     let mut refused: Option<Error> = match assistant {
         Ok(Some(assistant)) if assistant.webhook_id.is_some() || !widget.secrets.is_empty() => None,
         Ok(Some(_)) => Some(Widget::has_no_webhook()),
@@ -229,7 +208,7 @@ async fn prepare(table: &Table, widget: WidgetId, new: &Outbound) -> Result<Prep
     });
     match (refused, sends) {
         (None, Ok(sends)) => {
-            let (widget, assistant) = (widget.id, assistant_id);
+            let (widget, assistant) = (widget.id, (assistant_id, settings.unwrap_or_default()));
             Ok(Preparation { widget, assistant, known, thread, contact, conversation, delivery, sends })
         }
         (refused, sends) => {

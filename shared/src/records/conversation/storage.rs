@@ -8,7 +8,10 @@ use futures_util::future::try_join_all;
 use serde::Deserialize;
 use uuid::Uuid;
 
-use super::{Conversation, Message, MessageType, NewMessage, SenderType, Transcribed};
+use super::answer::settled;
+use super::replies::reply;
+use super::{Conversation, DatasourceIds, Message, MessageType, NewMessage, SenderType, Transcribed};
+use crate::input::Issues;
 use crate::records::campaign;
 use crate::records::campaign::{RunId, TextOf};
 use crate::records::contact::Contact;
@@ -40,6 +43,10 @@ pub enum Changed<T> {
     Closed,
     /// The conversation has no room for more and stays unchanged.
     Full,
+    /// The message that was to be answered has an answer.
+    Answered,
+    /// The body names records that do not exist.
+    Unknown(Issues),
 }
 
 // The messages of a conversation share a partition, in order.
@@ -64,6 +71,10 @@ struct StoredMessage {
     #[serde(default)]
     text: MessageText,
     char_count: u64,
+    #[serde(default)]
+    in_reply_to: Option<MessageId>,
+    #[serde(default)]
+    data_source_ids: DatasourceIds,
     created_at: Timestamp,
     updated_at: Timestamp,
     #[serde(default)]
@@ -88,15 +99,23 @@ impl StoredMessage {
             message_type: self.message_type,
             text,
             char_count: self.char_count,
+            in_reply_to: self.in_reply_to,
+            data_source_ids: self.data_source_ids,
             created_at: self.created_at,
             updated_at: self.updated_at,
         }
     }
 }
 
-/// The item of `message`. `text_of` is the campaign's text to which the item refers.
+/// The item of `message`. `text_of` is the campaign's text to which the item refers. What few messages have adds nothing
+/// to the others.
 fn message_item(tenant: &Tenant, message: &Message, text_of: Option<TextOf>) -> Result<Item, TableError> {
     let mut item = to_item(&Message::key(tenant, (message.conversation_id, ordinal(message.id.0))), message)?;
+    let absent =
+        [("in_reply_to", message.in_reply_to.is_none()), ("data_source_ids", message.data_source_ids.is_empty())];
+    for (name, _) in absent.into_iter().filter(|(_, is_absent)| *is_absent) {
+        item.remove(name);
+    }
     if let Some(TextOf { run, version }) = text_of {
         item.remove("text");
         item.insert("text_of".to_owned(), text(run));
@@ -122,7 +141,7 @@ impl<M> Transaction<'_, M> {
         text_of: Option<TextOf>,
     ) -> Result<(), TableError> {
         let Some(message) = message else { return self.insert(conversation.id, conversation) };
-        let text_bytes = message.text.len() as u64;
+        let text_bytes = message.bytes();
         let includes_voice = conversation.includes_voice || message.message_type == MessageType::Voice;
         self.insert(
             conversation.id,
@@ -146,12 +165,16 @@ impl<M> Transaction<'_, M> {
         let Conversation { id, chat_count, text_bytes, version, .. } = conversation;
         let counting = UpdateExpression::new()
             .set("chat_count", number(chat_count + 1))
-            .set("text_bytes", number(text_bytes + message.text.len() as u64))
+            .set("text_bytes", number(text_bytes + message.bytes()))
             .set("updated_at", text(message.created_at))
             .add("version", number(1));
         let counting = match message.message_type {
             MessageType::Voice => counting.set("includes_voice", AttributeValue::Bool(true)),
             MessageType::Text => counting,
+        };
+        let counting = match &conversation.reply_to {
+            Some(number) => counting.set("reply_to", text(number.as_str())),
+            None => counting,
         };
         let key = Conversation::key(self.tenant(), *id);
         self.write(Write::update(key, self.table().stamping(counting)).when(version.unchanged(id.0)));
@@ -172,27 +195,39 @@ pub async fn add_message(
     (origin, metering): (Option<Uuid>, Option<Metering>),
     now: Timestamp,
 ) -> Result<Changed<Message>, TableError> {
-    let mut known: Conversation = table.get(conversation).await?;
+    let message_at = |place| new.message(id, conversation, place, now);
+    let (known, unknown) = futures_util::join!(table.get::<Conversation>(conversation), new.unknown_sources(table));
+    let (mut known, unknown) = (known?, unknown?);
     let (mut round, mut unanswered) = (table.store.backoff(), None);
     loop {
-        if !known.is_open() || !known.has_room_for(&new.text) {
+        if let Some(refused) = refusal(&known, new, &unknown) {
             // An earlier attempt of the same request may have added it.
-            let said = said_by(table, origin).await?.map(|place| new.message(id, conversation, place, now));
-            let refused = if known.is_open() { Changed::Full } else { Changed::Closed };
+            let said = said_by(table, origin).await?.map(message_at);
             return Ok(said.map_or(refused, Changed::Done));
         }
-        let place = known.chat_count;
-        let message = new.message(id, conversation, place, now);
+        let message = message_at(known.chat_count);
+        let reply = match reply(table, &known, &message).await {
+            // An earlier attempt of the same request may have added it before the quota was reached.
+            Err(refused @ TableError::QuotaReached(_)) => {
+                let said = said_by(table, origin).await?.map(message_at);
+                return said.map(Changed::Done).ok_or(refused);
+            }
+            reply => reply?,
+        };
         let mut transaction = Transaction::of_request(table);
         transaction.once(origin, message.id.0, now);
+        transaction.answer(&message);
         transaction.say(&known, &message, None)?;
         transaction.meter(metering.clone());
+        let reserved = reply.map(|reply| transaction.reply(reply)).transpose()?;
         let lost = LostAnswer::default();
-        known = match transaction.commit_once(&lost).await {
+        known = match transaction.commit_reserved_once(reserved, &lost).await {
             Ok(()) => return Ok(Changed::Done(message)),
             Err(Cancelled::Condition(Unmet::Repeated, Some(marker))) => {
-                let place = ordinal(target_id(&marker)?);
-                return Ok(Changed::Done(new.message(id, conversation, place, now)));
+                return Ok(Changed::Done(message_at(ordinal(target_id(&marker)?))));
+            }
+            Err(Cancelled::Condition(Unmet::Settled, existing)) => {
+                return Ok(settled(existing.as_ref(), &message, message_at));
             }
             Err(Cancelled::Condition(_, existing)) if !round.is_over() => {
                 from_item(existing.ok_or(TableError::Missing)?)?
@@ -216,6 +251,18 @@ pub async fn add_message(
             return Ok(Changed::Done(message));
         }
     }
+}
+
+/// Why a conversation does not take the message `new`, some of whose data sources may be `unknown`.
+fn refusal(known: &Conversation, new: &NewMessage, unknown: &Issues) -> Option<Changed<Message>> {
+    if !known.is_open() {
+        return Some(Changed::Closed);
+    }
+    if !known.has_room(new.bytes()) {
+        return Some(Changed::Full);
+    }
+    let missing = Some(unknown).filter(|unknown| !unknown.is_empty()).cloned();
+    missing.or_else(|| new.answers_nothing(known.chat_count)).map(Changed::Unknown)
 }
 
 /// The place of the message of `origin`, if it was added.

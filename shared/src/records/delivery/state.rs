@@ -224,7 +224,8 @@ fn after(now: Timestamp, seconds: i64, jitter: f64) -> Timestamp {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::records::delivery::{EventId, NewDelivery};
+    use crate::records::delivery::NewDelivery;
+    use crate::records::event::EventId;
     use crate::values::id::DeliveryId;
 
     fn later(seconds: i64) -> Timestamp {

@@ -12,7 +12,6 @@ use crate::records::webhook::Webhook;
 use crate::table::error::Cancelled;
 use crate::table::item::{from_item, readable, target_id};
 use crate::table::keys::{Key, list_row, made_by, row_of};
-use crate::table::page::{Page, PageQuery};
 use crate::table::stored::{Listed as _, Stored as _};
 use crate::table::transaction::Transaction;
 use crate::table::{Table, TableError};
@@ -112,6 +111,8 @@ pub async fn enqueue(
             }
         }
     }
+    let lateness = new.iter().map(|new| now.unix_seconds() - new.at.unix_seconds()).max();
+    table.note_lateness::<Delivery>(endpoint, lateness.unwrap_or_default()).await?;
     Ok(ids)
 }
 
@@ -135,17 +136,6 @@ pub async fn all_at(table: &Table, endpoint: EndpointId, ordinals: &[u64]) -> Re
     let place = |delivery: &Delivery| ordinals.iter().position(|one| *one == ordinal(delivery.id.0));
     deliveries.sort_by_key(place);
     Ok(deliveries)
-}
-
-/// A page of the deliveries of a webhook.
-///
-/// # Errors
-/// [`TableError::Missing`] where there is no such webhook.
-pub async fn of_webhook(table: &Table, id: WebhookId, query: &PageQuery) -> Result<Page<Delivery>, TableError> {
-    // Not `try_join!`: the cost must not depend on whether the webhook exists.
-    let page = Box::pin(table.page::<Delivery>(id.into(), query));
-    let (webhook, page) = futures_util::join!(table.get::<Webhook>(id), page);
-    webhook.and(page)
 }
 
 /// Makes a delivery ready again for the request `by`, unless it is ready already.

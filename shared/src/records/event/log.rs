@@ -140,7 +140,7 @@ pub async fn list(table: &Table, query: &EventQuery, now: Timestamp) -> Result<E
         is_end = pages.len() < READING.0;
         next_page = pages.last().map_or(next_page, |page| page.number + 1);
         let start = known;
-        let places = pages.iter().filter(|page| oldest <= page.at).flat_map(|page| {
+        let places = pages.iter().filter(|page| oldest < page.at).flat_map(|page| {
             (0u64..).zip(&page.events).map(move |(place, (id, kind))| ((page.number, place), *id, *kind))
         });
         for (place, id, kind) in places.filter(|(place, ..)| start.is_none_or(|start| start < *place)) {

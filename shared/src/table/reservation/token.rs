@@ -7,11 +7,11 @@ use aws_sdk_dynamodb::types::AttributeValue;
 
 use crate::table::item::Item;
 use crate::table::keys::{PK, SK};
-use crate::table::ordinals::{CUT, NEXT, SPREAD_FROM};
+use crate::table::ordinals::{CUT, LATENESS, NEXT, SPREAD_FROM};
 use crate::values::time::Clock;
 
 /// The attributes of a head that are no tokens.
-const OTHERS: [&str; 5] = [PK, SK, NEXT, SPREAD_FROM, CUT];
+const OTHERS: [&str; 6] = [PK, SK, NEXT, SPREAD_FROM, CUT, LATENESS];
 /// Digits of the minute in the name of a token, and of its random part, which no other token has.
 const DIGITS: (u32, u32) = (3, 9);
 /// A name has the minute modulo this number, so a token's age is known up to 32 days.
