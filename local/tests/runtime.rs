@@ -2,6 +2,7 @@
 
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use axum::extract::State;
 use axum::routing::post;
@@ -161,11 +162,11 @@ async fn the_commands_of_the_page_connect_a_runtime() {
             if conversations["items"][0]["chat_count"] == 2 {
                 return conversations["items"][0]["id"].as_str().unwrap().to_owned();
             }
-            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+            tokio::time::sleep(Duration::from_millis(100)).await;
         }
     };
-    let answered = tokio::time::timeout(std::time::Duration::from_secs(60), answer).await;
-    let refused = refused(&runtime).await;
+    let answered = tokio::time::timeout(Duration::from_secs(60), answer).await;
+    let (refused, again) = (refused(&runtime).await, again(&setup, &org).await);
     drop(shell.stdin.take());
     let output = tokio::task::spawn_blocking(|| shell.wait_with_output()).await.unwrap().unwrap();
     let printed = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
@@ -175,10 +176,29 @@ async fn the_commands_of_the_page_connect_a_runtime() {
     assert_eq!(transcript["items"][1]["text"], r#""You are kind." "Hello""#);
     assert!(printed.contains("You are kind"), "{printed}");
     let asked = asked.lock().unwrap();
-    assert_eq!(asked.len(), 1, "it answers users only: {asked:?}");
+    assert_eq!((asked.len(), transcript["total"].as_u64()), (2, Some(2)), "the event came twice: {asked:?}");
+    assert_eq!(again["status"], 204, "{again}");
+    assert_eq!(transcript["items"][1]["in_reply_to"], transcript["items"][0]["id"]);
     assert_eq!(asked[0]["messages"].as_array().unwrap().len(), 2);
     assert_eq!(refused, 401);
     background.stop().await;
+}
+
+/// Sends the event of the user's message again. Its delivery, when this has arrived.
+async fn again(setup: &Setup, org: &Org) -> Value {
+    let webhooks = setup.get(org, "/api/v1/outbound_webhook/list").await;
+    let deliveries = format!("/api/v1/outbound_webhook/{}/logs", id_of(&webhooks["items"][0]));
+    let first = setup.get(org, &deliveries).await["items"][0].clone();
+    setup.post(org, &format!("{deliveries}/{}/redeliver", id_of(&first)), Value::Null).await;
+    for _ in 0..100 {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let items = setup.get(org, &deliveries).await["items"].take();
+        let delivery = items.as_array().unwrap().iter().find(|delivery| delivery["id"] == first["id"]).unwrap().clone();
+        if delivery["attempts"].as_array().unwrap().len() == 2 {
+            return delivery;
+        }
+    }
+    panic!("the event did not come again")
 }
 
 /// The status of the answer of the runtime to an event with a wrong signature.
