@@ -64,7 +64,7 @@ impl Running {
     }
 
     /// The answer to the request of the `curl` line.
-    async fn get(&self) -> (u16, serde_json::Value) {
+    async fn get(&self) -> (u16, Value) {
         let response = self.to_send().send().await.unwrap();
         (response.status().as_u16(), response.json().await.unwrap())
     }
@@ -151,7 +151,7 @@ async fn waits(running: &Running) -> Vec<Duration> {
         let begun = Instant::now();
         send(http_client().post(format!("{path}/message")).body(message)).await;
         let answer = loop {
-            let items = send(http_client().get(&path)).await["transcript"]["items"].take();
+            let mut items = send(http_client().get(&path)).await["transcript"]["items"].take();
             if items[1].is_object() || begun.elapsed() > PATIENT {
                 break items[1].take();
             }
@@ -216,7 +216,7 @@ async fn recorded_events_have_the_form_of_api_gateway() {
     running.interrupt();
     assert!(folder.join("get-agent-list.2.json").exists());
     let event = std::fs::read_to_string(folder.join("get-agent-list.json")).unwrap();
-    let event: serde_json::Value = serde_json::from_str(&event).unwrap();
+    let event: Value = serde_json::from_str(&event).unwrap();
     assert_eq!(event["httpMethod"], "GET");
     assert_eq!(event["path"], "/api/v1/user/get_agent_list/");
     assert_eq!(event["queryStringParameters"]["size"], "2");

@@ -194,7 +194,7 @@ async fn again(setup: &Setup, org: &Org) -> Value {
         tokio::time::sleep(Duration::from_millis(100)).await;
         let items = setup.get(org, &deliveries).await["items"].take();
         let delivery = items.as_array().unwrap().iter().find(|delivery| delivery["id"] == first["id"]).unwrap().clone();
-        if delivery["attempts"].as_array().unwrap().len() == 2 {
+        if delivery["log"].as_array().unwrap().len() == 2 {
             return delivery;
         }
     }
