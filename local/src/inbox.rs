@@ -35,6 +35,9 @@ use crate::journal::Journal;
 /// Its path, on the port of the API.
 pub const PATH: &str = "/inbox";
 
+/// The end of the addresses to which the runtime is subscribed.
+pub(crate) const RUNTIME: &str = "/runtime";
+
 /// The most events that are kept.
 const KEPT: usize = 1000;
 /// The most bytes of their bodies: if transcripts are long, fewer events are kept.
@@ -321,7 +324,8 @@ pub async fn connect(url: &str, api: &Api) -> Result<(), Trouble> {
             let listed = listed.map_err(|says| trouble(list, says))?;
             for (number, record) in listed["items"].as_array().into_iter().flatten().enumerate() {
                 let is = record[field].as_str();
-                let own = is.is_none_or(|is| is.starts_with(NOBODY) || is.contains(&format!("{PATH}/events/")));
+                let ours = |is: &str| is.contains(&format!("{PATH}/events/")) && !is.ends_with(RUNTIME);
+                let own = is.is_none_or(|is| is.starts_with(NOBODY) || ours(is));
                 let to = events(&format!("{what}-{}", number + 1));
                 if own && is != Some(&to) {
                     let of = [(id, record["id"].as_str().unwrap_or_default())];
@@ -336,7 +340,7 @@ pub async fn connect(url: &str, api: &Api) -> Result<(), Trouble> {
 
 /// The address at which the functions reach a stack. They send to this machine alone: `None` if the stack listens only
 /// on another address.
-fn reached_at(url: &str) -> Option<SocketAddr> {
+pub(crate) fn reached_at(url: &str) -> Option<SocketAddr> {
     let mut address: SocketAddr = url.strip_prefix("http://")?.parse().ok()?;
     if address.ip().is_unspecified() {
         address.set_ip(if address.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() });

@@ -16,7 +16,8 @@
 //!   that are in progress, [`receiver`] is a customer's server that can fail, and [`fault_run`] uses all of them at
 //!   once and checks which events arrive.
 //! - [`inbox`] receives the events of the demo set, and verifies them. [`console`] shows these events, the requests
-//!   of the [`journal`] with their [`calls`] of the database, and the records through the [`api`].
+//!   of the [`journal`] with their [`calls`] of the database, and the records through the [`api`]. [`echo`] answers the
+//!   users of the demo set.
 //! - [`plain`] describes operations without a file. [`openapi`] makes the document of the API, [`collections`] the
 //!   requests to try it with.
 //! - [`replay`] sends recorded requests to a deployed service, and compares its answers.
@@ -29,6 +30,7 @@ pub mod console;
 pub mod database;
 pub mod demo;
 pub mod destination;
+pub mod echo;
 pub mod event_filter;
 pub mod event_source;
 pub mod fault_run;

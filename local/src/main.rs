@@ -9,7 +9,7 @@ use std::sync::Arc;
 use clap::Parser;
 use local::database::Data;
 use local::demo::Demo;
-use local::{Settings, Stack, Trouble, inbox};
+use local::{Settings, Stack, Trouble, echo, inbox};
 use shared::values::limits::Limits;
 use shared::values::time::Clock;
 
@@ -44,6 +44,9 @@ struct Arguments {
     /// Leave the webhooks of the demo set as they are, instead of pointing them and its connectors at the inbox
     #[arg(long)]
     no_inbox: bool,
+    /// Leave the messages of users without an answer, instead of repeating them
+    #[arg(long)]
+    no_runtime: bool,
     /// Run no function on its schedule, so that nothing happens because time passes
     #[arg(long)]
     no_schedules: bool,
@@ -102,6 +105,10 @@ async fn run(arguments: Arguments) -> Result<(), Trouble> {
     let stack = Stack::start(settings).await?;
     if !arguments.no_inbox {
         inbox::connect(&stack.url, &stack.api).await?;
+    }
+    echo::connect(&stack.url, &stack.api, !arguments.no_runtime).await?;
+    if !arguments.no_runtime {
+        tokio::spawn(echo::run(Arc::clone(&stack.inbox), stack.api.clone(), stack.journal.changes()));
     }
     // The first poll sets up the handler: whoever reads the greeting may interrupt at once.
     let mut interrupt = pin!(tokio::signal::ctrl_c());

@@ -2,8 +2,11 @@
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
-use crate::support::fixture::{ACME, demo_id, http_client, root, scratch};
+use serde_json::{Value, json};
+
+use crate::support::fixture::{ACME, PATIENT, demo_id, http_client, root, scratch};
 
 const FREE_PORTS: &[&str] =
     &["--port", "0", "--dynamodb-port", "0", "--s3-port", "0", "--kms-port", "0", "--payment-port", "0"];
@@ -61,7 +64,7 @@ impl Running {
     }
 
     /// The answer to the request of the `curl` line.
-    async fn get(&self) -> (u16, serde_json::Value) {
+    async fn get(&self) -> (u16, Value) {
         let response = self.to_send().send().await.unwrap();
         (response.status().as_u16(), response.json().await.unwrap())
     }
@@ -132,6 +135,61 @@ async fn the_allowed_origin_is_an_option() {
     running.interrupt();
 }
 
+/// How long the users of three conversations wait for their answers, the shortest time first.
+async fn waits(running: &Running) -> Vec<Duration> {
+    let api = running.url().split_once("/api/v1").unwrap().0;
+    let send = async |request: reqwest::RequestBuilder| -> Value {
+        request.bearer_auth(ACME).send().await.unwrap().json::<Value>().await.unwrap()["data"].take()
+    };
+    let mut waits = Vec::new();
+    for text in ["One", "Two", "Three"] {
+        let open = json!({"assistant_id": demo_id('a', "assistant_id")}).to_string();
+        let open = http_client().post(format!("{api}/api/v1/conversation")).body(open);
+        let conversation = send(open).await["id"].as_str().unwrap().to_owned();
+        let path = format!("{api}/api/v1/conversation/{conversation}");
+        let message = json!({"sender_type": "user", "text": text}).to_string();
+        let begun = Instant::now();
+        send(http_client().post(format!("{path}/message")).body(message)).await;
+        let answer = loop {
+            let mut items = send(http_client().get(&path)).await["transcript"]["items"].take();
+            if items[1].is_object() || begun.elapsed() > PATIENT {
+                break items[1].take();
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        };
+        assert_eq!((&answer["sender_type"], &answer["text"]), (&"bot".into(), &format!("You said: {text}").into()));
+        waits.push(begun.elapsed());
+    }
+    waits.sort();
+    waits
+}
+
+#[tokio::test]
+async fn a_user_of_the_demo_set_is_answered_within_two_seconds() {
+    let file = scratch("answered.db");
+    let data = ["--data", file.to_str().unwrap()];
+    let running = Running::start(&data);
+    // A busy machine may be slower once.
+    let waits = waits(&running).await;
+    assert!(waits[0] < Duration::from_secs(2), "{waits:?}");
+    running.interrupt();
+    let webhooks = async |arguments: &[&str]| -> Vec<Value> {
+        let running = Running::start(arguments);
+        let api = running.url().split_once("/api/v1").unwrap().0;
+        let webhooks = http_client().get(format!("{api}/api/v1/outbound_webhook/list?size=100"));
+        let mut webhooks: Value = webhooks.bearer_auth(ACME).send().await.unwrap().json().await.unwrap();
+        running.interrupt();
+        let items = webhooks["data"]["items"].as_array_mut().unwrap();
+        items.retain(|webhook| webhook["endpoint"].as_str().unwrap().ends_with("/runtime"));
+        std::mem::take(items)
+    };
+    let again = webhooks(&data).await;
+    assert_eq!((again.len(), &again[0]["enabled"]), (1, &true.into()), "another start makes no second webhook");
+    let off = webhooks(&[&data[..], &["--no-runtime"]].concat()).await;
+    assert_eq!((off.len(), &off[0]["enabled"]), (1, &false.into()));
+    assert_eq!(webhooks(&["--no-runtime"]).await, Vec::<Value>::new());
+}
+
 #[tokio::test]
 async fn a_data_file_keeps_the_changes_after_a_restart() {
     let file = scratch("kept.db");
@@ -158,7 +216,7 @@ async fn recorded_events_have_the_form_of_api_gateway() {
     running.interrupt();
     assert!(folder.join("get-agent-list.2.json").exists());
     let event = std::fs::read_to_string(folder.join("get-agent-list.json")).unwrap();
-    let event: serde_json::Value = serde_json::from_str(&event).unwrap();
+    let event: Value = serde_json::from_str(&event).unwrap();
     assert_eq!(event["httpMethod"], "GET");
     assert_eq!(event["path"], "/api/v1/user/get_agent_list/");
     assert_eq!(event["queryStringParameters"]["size"], "2");

@@ -58,6 +58,7 @@ mod redrive;
 mod replay;
 mod reservations;
 mod rooms;
+mod runtime;
 mod scopes;
 mod sealing;
 mod states;

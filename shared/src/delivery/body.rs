@@ -3,14 +3,15 @@
 //! campaign more writes.
 
 use crate::delivery::bounds::ResourceShare;
+use crate::delivery::context::{MAKING, Said};
 use crate::delivery::endpoint::Endpoint;
 use crate::delivery::event::{CampaignData, ConversationData, EventBody, EventData, RequestedData, TestData};
 use crate::delivery::outbox::Outbox;
 use crate::records::campaign::{self, Campaign, CampaignContact, CampaignStatus, CampaignText, ContactStatus, TextOf};
 use crate::records::contact::Contact;
-use crate::records::conversation::{self, Conversation, Message};
+use crate::records::conversation::{self, Conversation, Message, SenderType};
 use crate::records::delivery::{Delivery, Subject};
-use crate::records::event::{Event, EventId, HAVE_TRANSCRIPTS, LONGEST};
+use crate::records::event::{Event, EventId, EventKind, HAVE_TRANSCRIPTS, LONGEST};
 use crate::request::error::Error;
 use crate::table::{Table, TableError};
 use crate::values::id::{CampaignContactId, CampaignId, ConversationId, WebhookId, WidgetId};
@@ -66,7 +67,7 @@ impl Outbox<'_> {
     pub(super) async fn body(&self, endpoint: &Endpoint, was: &Delivery) -> Result<Body, Unsent> {
         match was.subject() {
             Some(Subject::Test) => print(was, EventData::Test(TestData::of(WebhookId(endpoint.id.0)))),
-            Some(Subject::Logged(id)) => self.logged(&endpoint.table, was, id).await,
+            Some(Subject::Logged(id)) => self.logged(endpoint, was, id).await,
             Some(Subject::Closed(id)) => self.closed(&endpoint.table, was, id).await,
             Some(Subject::Campaign(id)) => self.of_campaign(endpoint, was, id).await,
             Some(Subject::Requested(id)) => requested(endpoint, was, id).await,
@@ -74,15 +75,33 @@ impl Outbox<'_> {
         }
     }
 
-    /// An event of the log. That of a conversation has all that was said by then.
-    async fn logged(&self, table: &Table, was: &Delivery, id: EventId) -> Result<Body, Unsent> {
+    /// An event of the log. That of a conversation has all that was said by then. That of a user's message has what is
+    /// needed to answer it, if the webhook wants that.
+    async fn logged(&self, endpoint: &Endpoint, was: &Delivery, id: EventId) -> Result<Body, Unsent> {
+        let table = &endpoint.table;
         let event = table.find::<Event>(id).await?;
         let event = event.ok_or(Unsent::Impossible("the event is no longer in the log"))?;
-        let of = event.conversation.filter(|_| HAVE_TRANSCRIPTS.contains(&event.event));
-        match of {
-            Some(id) => self.with_transcript(table, was, event, id).await,
+        if let Some(id) = event.conversation.filter(|_| HAVE_TRANSCRIPTS.contains(&event.event)) {
+            return self.with_transcript(table, was, event, id).await;
+        }
+        let wants_context = event.event == EventKind::MESSAGE_CREATED && endpoint.wants_context();
+        let said = if wants_context { event.data.read::<Said>() } else { None };
+        match said.filter(|said| said.sender_type == SenderType::User) {
+            Some(said) => self.with_context(table, was, event, &said).await,
             None => printed(&event, None),
         }
+    }
+
+    async fn with_context(&self, table: &Table, was: &Delivery, event: Event, said: &Said) -> Result<Body, Unsent> {
+        let (org, patience) = (table.tenant.org(), self.patience(was));
+        let making = self.bounds.memory(org, MAKING, patience).await.ok_or(Unsent::Postponed)?;
+        let context = said.context(table, &self.service.bucket, &event, self.now()).await?;
+        let data = event.data.with("context", &context);
+        let data = data.ok_or_else(|| Error::Internal("a context that is no JSON".into()))?;
+        let body = printed(&Event { data, ..event }, None)?;
+        drop((making, context));
+        let share = self.bounds.memory(org, body.text.len() as u64, patience).await.ok_or(Unsent::Postponed)?;
+        Ok(Body { share: Some(share), ..body })
     }
 
     async fn with_transcript(

@@ -66,7 +66,12 @@ impl Bounds {
 
     /// The memory for the body about a `conversation` of `org`; `None` if there is none within `patience`.
     pub async fn body(&self, org: OrgId, conversation: &Conversation, patience: Duration) -> Option<ResourceShare> {
-        let wanted = if conversation.text_bytes < LARGE { 0 } else { conversation.text_bytes * COPIES / 1024 };
+        self.memory(org, conversation.text_bytes * COPIES, patience).await
+    }
+
+    /// So many bytes of memory for `org`; `None` if they are not there within `patience`.
+    pub async fn memory(&self, org: OrgId, bytes: u64, patience: Duration) -> Option<ResourceShare> {
+        let wanted = if bytes < LARGE * COPIES { 0 } else { bytes / 1024 };
         let wanted = u32::try_from(wanted).unwrap_or(KIBIBYTES.0).min(KIBIBYTES.0);
         self.kibibytes.hold(org, wanted, patience).await
     }

@@ -59,6 +59,8 @@ pub struct Target {
     former: Vec<SigningSecret>,
     /// The widget whose connector it is.
     connector: Option<WidgetId>,
+    /// Whether the message of a user comes with what is needed to answer it.
+    context: bool,
 }
 
 struct Health {
@@ -122,6 +124,11 @@ impl Endpoint {
             EndpointTarget::Known(target) => target.connector,
             EndpointTarget::Nowhere(_) | EndpointTarget::Later => None,
         }
+    }
+
+    /// Whether the message of a user comes with what is needed to answer it.
+    pub const fn wants_context(&self) -> bool {
+        matches!(self.target, EndpointTarget::Known(Target { context: true, .. }))
     }
 
     /// Whether the stream or the tick makes the next attempt of a delivery: the tick, if the circuit is open or the
@@ -258,7 +265,8 @@ impl EndpointTarget {
         if let Err(instead) = Self::open(table, &mut webhook).await {
             return Ok(instead);
         }
-        Ok(Self::Known(Target { url: webhook.endpoint, own: webhook.secrets, former: Vec::new(), connector: None }))
+        let Webhook { endpoint: url, secrets: own, context, .. } = webhook;
+        Ok(Self::Known(Target { url, own, former: Vec::new(), connector: None, context }))
     }
 
     /// A connector that was set before widgets had secrets knows only those of the webhook of the widget's assistant.
@@ -285,7 +293,7 @@ impl EndpointTarget {
         if own.is_empty() && former.is_empty() {
             return Ok(Self::Nowhere("the widget's assistant has no webhook, whose secret would sign"));
         }
-        Ok(Self::Known(Target { url, own, former, connector: Some(widget.id) }))
+        Ok(Self::Known(Target { url, own, former, connector: Some(widget.id), context: false }))
     }
 }
 

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::Reacting;
+use crate::delivery::context::MessageContext;
 use crate::delivery::event::logged_schema;
 use crate::input::member;
 use crate::input::schema::{Schema, Value, extended, titled};
@@ -46,6 +47,10 @@ use crate::values::time::Timestamp;
 pub const KNOWN: i64 = 30;
 /// The most webhooks of an organisation: the limit of their quota.
 const MOST_WEBHOOKS: usize = 1000;
+
+/// What the schema of a message says of its context.
+const CONTEXT: &str =
+    "What is needed to answer it: of a message of a user, where the webhook has `context`. The log does not have it.";
 
 /// Whether an event may tell of `change`.
 pub(super) fn is_told(change: &Change) -> bool {
@@ -144,6 +149,7 @@ impl Schema for ToldMessage<'_> {
             member::<AssistantId>("assistant_id", true, "The assistant of the conversation."),
             member::<Option<WidgetId>>("widget_id", true, "The widget through which the conversation takes place."),
             member::<Option<ContactId>>("contact_id", true, "The contact that takes part."),
+            member::<MessageContext<'_>>("context", false, CONTEXT),
         ];
         titled(extended(Message::schema(), members), "ToldMessage", "A message, with what its conversation belongs to.")
     }

@@ -44,6 +44,8 @@ crate::record! {
         input enabled: bool = true,
         /// The events that it gets: types such as `contact.created`, `contact.*` for all of one kind, or `*` for all. Empty: the events of conversations, captured forms and captured intents, except for assistants that name a webhook themselves.
         input events: UpTo<100, EventPattern> = UpTo::default(),
+        /// True to send with each message of a user what is needed to answer it: `message.created` then has `data.context`.
+        input context: bool = false,
         /// Only events of these assistants; empty for all.
         input assistant_ids: UpTo<100, AssistantId> = UpTo::default(),
         /// Only events of these widgets; empty for all.

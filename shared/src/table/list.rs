@@ -214,6 +214,14 @@ impl Table {
         self.rows(&list, ordinals, first, usize::MAX).await
     }
 
+    /// At most `most` rows of a list, from the ordinal `first` on. In a long list only those before it was spread.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub(crate) async fn rows_from<R: Listed>(&self, of: R::Of, first: u64, most: usize) -> Result<Vec<R>, TableError> {
+        self.rows(&R::list(of), Ordinals::default(), first, most).await
+    }
+
     /// The rows of a list that has at most `most`, as they were a moment ago: this process remembers them for some
     /// seconds.
     ///
@@ -230,7 +238,7 @@ impl Table {
         if let Some(rows) = recent.rows(&head, now) {
             return Ok(rows);
         }
-        let rows = Arc::new(self.rows(&list, Ordinals::default(), 0, most).await?);
+        let rows = Arc::new(self.rows_from(of, 0, most).await?);
         recent.keep_rows(&head, &rows, now.plus_seconds(seconds));
         Ok(rows)
     }

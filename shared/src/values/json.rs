@@ -55,6 +55,13 @@ impl JsonObject {
         Self::of(&members)
     }
 
+    /// This object with one more member; `None` if that is no JSON.
+    pub fn with(&self, name: &str, value: &impl Serialize) -> Option<Self> {
+        let mut members = self.read::<BTreeMap<String, Box<RawValue>>>()?;
+        members.insert(name.to_owned(), serde_json::value::to_raw_value(value).ok()?);
+        Self::of(&members)
+    }
+
     /// Whether it has a member `name`.
     pub fn has(&self, name: &str) -> bool {
         self.read::<BTreeMap<String, de::IgnoredAny>>().is_some_and(|members| members.contains_key(name))
