@@ -26,6 +26,9 @@
 //! ORG#<org>#DEFAULT_PLAN#<agency>            DEFAULT_PLAN             pointer from an agency to its default plan
 //! ORG#<org>#ENDPOINT_HEALTH#<endpoint>       ENDPOINT_HEALTH          circuit breaker of a webhook or connector
 //! ORG#<org>#ENTITY_LINKS#<kind>#<entity>     <tag>                    pointer to the link of a record with a tag
+//! ORG#<org>#EVENT#<event>                    EVENT                    an event of the log; expires
+//! ORG#<org>#EVENT_LOG                        <page>                   a page of the log: the ids of the events of a batch; expires
+//! ORG#<org>#EVENT_PENDING#<conversation>     EVENT_PENDING            changes of a conversation that the next tick tells of
 //! ORG#<org>#IDEMPOTENCY#<hash>               IDEMPOTENCY              claim of an idempotency key, with the answer; expires
 //! ORG#<org>#INTENT_LINK#<intent>             <assistant>              pointer to the link of an intent with an assistant
 //! ORG#<org>#LIST#<list>                      HEAD                     head of a list: the next ordinal, and tokens
@@ -67,6 +70,7 @@
 //! DEFERRED#<endpoint>                        <time>                   deliveries that the tick sends, such as those behind an open circuit
 //! DELIVERY#<shard>                           <time>                   deliveries that the stream sends: ready, or waiting for a retry
 //! ENDPOINT#<shard>                           <time>                   webhooks and connectors whose circuit is open, or with deferred deliveries
+//! EVENT#<shard>                              <time>                   conversations whose changes are to be told
 //! RETIRED_WEBHOOK#<shard>                    <time>                   webhooks to remove at the payment provider
 //! ```
 
