@@ -79,14 +79,14 @@ pub(super) struct Said {
 }
 
 /// Records of a list, as far as there is room for them.
-struct Part<T> {
+struct ContextList<T> {
     items: Vec<T>,
     most: usize,
     bytes: usize,
     is_cut: bool,
 }
 
-impl<T: Serialize> Part<T> {
+impl<T: Serialize> ContextList<T> {
     const fn of(most: usize) -> Self {
         Self { items: Vec::new(), most, bytes: 0, is_cut: false }
     }
@@ -209,8 +209,8 @@ async fn found<R: Stored>(table: &Table, id: Option<R::Id>) -> Result<Option<R>,
 }
 
 /// The first records of a list.
-async fn listed<R: Listed + Serialize>(table: &Table, of: R::Of, most: usize) -> Result<Part<R>, Unsent> {
-    let (mut part, mut first) = (Part::of(most), 0);
+async fn listed<R: Listed + Serialize>(table: &Table, of: R::Of, most: usize) -> Result<ContextList<R>, Unsent> {
+    let (mut part, mut first) = (ContextList::of(most), 0);
     loop {
         let rows = table.rows_from::<R>(of, first, AT_ONCE).await?;
         let is_last = rows.len() < AT_ONCE;
@@ -228,9 +228,9 @@ async fn linked<L: Listed<Of = AssistantId>, R: Listed<Id: Ord> + Serialize>(
     assistant: AssistantId,
     target: fn(&L) -> R::Id,
     most: usize,
-) -> Result<Part<R>, Unsent> {
+) -> Result<ContextList<R>, Unsent> {
     let links = table.rows_from::<L>(assistant, 0, most + 1).await?;
-    let mut part = Part::of(most);
+    let mut part = ContextList::of(most);
     for some in links.chunks(AT_ONCE) {
         let ids: Vec<R::Id> = some.iter().map(target).collect();
         let mut found: Vec<R> = table.get_each(&ids.iter().copied().collect()).await?;
@@ -249,10 +249,10 @@ async fn sources(
     bucket: &Bucket,
     assistant: AssistantId,
     now: Timestamp,
-) -> Result<Part<ContextSource>, Unsent> {
+) -> Result<ContextList<ContextSource>, Unsent> {
     let target = |link: &DatasourceLink| link.datasource_id;
-    let linked: Part<Datasource> = linked(table, assistant, target, SOURCES.0).await?;
-    let mut part = Part::of(SOURCES.0);
+    let linked: ContextList<Datasource> = linked(table, assistant, target, SOURCES.0).await?;
+    let mut part = ContextList::of(SOURCES.0);
     let mut is_cut = linked.is_cut;
     for datasource in linked.items {
         let files = listed::<DatasourceFile>(table, datasource.id, SOURCES.1).await?;
