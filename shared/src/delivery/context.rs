@@ -112,48 +112,46 @@ fn shown<R: Declared>(record: R) -> R {
     record.shown().for_reader()
 }
 
-impl Said {
-    /// What is needed to answer this message of `event`.
-    ///
-    /// # Errors
-    /// [`Unsent::Postponed`] where the bucket does not answer.
-    pub(super) async fn context(
-        &self,
-        table: &Table,
-        bucket: &Bucket,
-        event: &Event,
-        now: Timestamp,
-    ) -> Result<MessageContext<'static>, Unsent> {
-        let of = self.assistant_id;
-        let (conversation, assistant, contact, messages, intents, forms, sources) = futures_util::try_join!(
-            found::<Conversation>(table, Some(self.conversation_id)),
-            found::<Assistant>(table, Some(of)),
-            found::<Contact>(table, self.contact_id),
-            self.messages(table),
-            linked(table, of, |link: &IntentLink| link.intent_id, RECORDS),
-            listed::<Form>(table, (), RECORDS),
-            sources(table, bucket, of, now),
-        )?;
-        let conversation = conversation.ok_or(Unsent::Impossible("the conversation is gone"))?;
-        let assistant = assistant.map(|assistant| match &conversation.prompt_dynamic_variables {
-            Some(variables) => {
-                Assistant { system_prompt: filled(&assistant.system_prompt, variables).into(), ..assistant }
-            }
-            None => assistant,
-        });
-        let room = LONGEST.saturating_sub(event.data.len() + bytes_of(&assistant) + bytes_of(&contact));
-        let context = MessageContext {
-            assistant: assistant.map(shown),
-            messages,
-            contact: contact.map(shown),
-            intents: intents.items,
-            forms: forms.items,
-            datasources: sources.items,
-            truncated: Vec::new(),
-        };
-        Ok(context.within(room, [false, intents.is_cut, forms.is_cut, sources.is_cut]))
-    }
+/// What is needed to answer the message that `event` tells of.
+///
+/// # Errors
+/// [`Unsent::Postponed`] where the bucket does not answer.
+pub(super) async fn context(
+    said: &Said,
+    table: &Table,
+    bucket: &Bucket,
+    event: &Event,
+    now: Timestamp,
+) -> Result<MessageContext<'static>, Unsent> {
+    let of = said.assistant_id;
+    let (conversation, assistant, contact, messages, intents, forms, sources) = futures_util::try_join!(
+        found::<Conversation>(table, Some(said.conversation_id)),
+        found::<Assistant>(table, Some(of)),
+        found::<Contact>(table, said.contact_id),
+        said.messages(table),
+        linked(table, of, |link: &IntentLink| link.intent_id, RECORDS),
+        listed::<Form>(table, (), RECORDS),
+        sources(table, bucket, of, now),
+    )?;
+    let conversation = conversation.ok_or(Unsent::Impossible("the conversation is gone"))?;
+    let assistant = assistant.map(|assistant| match &conversation.prompt_dynamic_variables {
+        Some(variables) => Assistant { system_prompt: filled(&assistant.system_prompt, variables).into(), ..assistant },
+        None => assistant,
+    });
+    let room = LONGEST.saturating_sub(event.data.len() + bytes_of(&assistant) + bytes_of(&contact));
+    let context = MessageContext {
+        assistant: assistant.map(shown),
+        messages,
+        contact: contact.map(shown),
+        intents: intents.items,
+        forms: forms.items,
+        datasources: sources.items,
+        truncated: Vec::new(),
+    };
+    Ok(context.within(room, [false, intents.is_cut, forms.is_cut, sources.is_cut]))
+}
 
+impl Said {
     /// The message, after those before it.
     async fn messages(&self, table: &Table) -> Result<Vec<Message>, Unsent> {
         let end = ordinal(self.id.0) + 1;
@@ -162,7 +160,7 @@ impl Said {
 }
 
 impl MessageContext<'_> {
-    /// The lists of a context, in the order of their lengths.
+    /// The names of its lists, in the order in which they are measured.
     const LISTS: [&'static str; 4] = ["messages", "intents", "forms", "datasources"];
 
     /// This context with lists of `room` bytes together. `were_cut` has those that have lost records already.
