@@ -8,6 +8,7 @@ use axum::extract::State;
 use axum::routing::post;
 use axum::{Json, Router};
 use local::Settings;
+use local::faults::Fault;
 use serde_json::{Value, json};
 use shared::records::event::LONGEST;
 use shared::values::time::Clock;
@@ -117,6 +118,50 @@ async fn a_context_has_fifty_messages_as_far_as_an_event_has_room() {
     assert_eq!((texts("long").len(), texts("long").pop().unwrap()), (13, json!("long")));
     assert!(setup.receiver.all().iter().all(|request| request.body.len() < LONGEST + 1024));
     assert_eq!(context("long")["contact"], Value::Null);
+}
+
+#[tokio::test]
+async fn a_failing_bucket_delays_only_the_events_that_need_it() {
+    let setup = Setup::start().await;
+    let org = setup.org().await;
+    subscribed(&setup, &org).await;
+    let plain = json!({"endpoint": format!("{}/plain", setup.receiver.url), "events": ["message.created"]});
+    setup.post(&org, "/api/v1/outbound_webhook", plain).await;
+    let assistant = setup.post(&org, "/api/v1/assistant", json!({})).await;
+    let source = setup.post(&org, "/api/v1/datasource", json!({"name": "Handbook", "ds_type": "pdf"})).await;
+    let file = json!({"name": "handbook.pdf", "size_bytes": 12});
+    setup.post(&org, &format!("/api/v1/datasource/{}/file", id_of(&source)), file).await;
+    let link = format!("/api/v1/assistant/{}/data_source/{}", id_of(&assistant), id_of(&source));
+    setup.post(&org, &link, Value::Null).await;
+    let conversation = setup.open(&org, &assistant).await;
+    setup.faults.plan(|action, _| if action == "GetObject" { Fault::ServerError } else { Fault::None });
+    say(&setup, &org, id_of(&conversation), "user", "Hello").await;
+    assert_eq!((bodies(&setup, "/plain").await.len(), bodies(&setup, "/hook").await.len()), (1, 0));
+    setup.faults.end();
+    setup.minutes(1).await;
+    let events = bodies(&setup, "/hook").await;
+    assert_eq!((events.len(), bodies(&setup, "/plain").await.len()), (1, 1));
+    // Its bytes are not uploaded.
+    let file = &events[0]["data"]["context"]["datasources"][0]["files"][0];
+    assert_eq!((&file["uploaded"], &file["download_url"]), (&json!(false), &Value::Null));
+}
+
+#[tokio::test]
+async fn a_message_of_a_deleted_conversation_is_given_up() {
+    let setup = Setup::start().await;
+    let org = setup.org().await;
+    let webhook = subscribed(&setup, &org).await;
+    let assistant = setup.post(&org, "/api/v1/assistant", json!({})).await;
+    let conversation = setup.open(&org, &assistant).await;
+    say(&setup, &org, id_of(&conversation), "user", "Hello").await;
+    setup.stack.stream.drain_for("record-changed").await.unwrap();
+    setup.close(&org, &conversation).await;
+    let path = format!("/api/v1/conversation/{}", id_of(&conversation));
+    setup.ask(&org, "DELETE", &path, &Value::Null).await;
+    setup.stack.stream.drain_for("send-delivery").await.unwrap();
+    let deliveries = setup.outbox(&org, &webhook).await;
+    assert_eq!(deliveries[0].error.as_deref(), Some("the conversation is gone"));
+    assert_eq!(bodies(&setup, "/hook").await, Vec::<Value>::new());
 }
 
 /// A server that speaks chat completions: it answers with the prompt and the last message, and keeps what it was asked.

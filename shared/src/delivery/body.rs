@@ -3,7 +3,7 @@
 //! campaign more writes.
 
 use crate::delivery::bounds::ResourceShare;
-use crate::delivery::context::{MAKING, Said};
+use crate::delivery::context::{MAKING, Said, context};
 use crate::delivery::endpoint::Endpoint;
 use crate::delivery::event::{CampaignData, ConversationData, EventBody, EventData, RequestedData, TestData};
 use crate::delivery::outbox::Outbox;
@@ -95,7 +95,8 @@ impl Outbox<'_> {
     async fn with_context(&self, table: &Table, was: &Delivery, event: Event, said: &Said) -> Result<Body, Unsent> {
         let (org, patience) = (table.tenant.org(), self.patience(was));
         let making = self.bounds.memory(org, MAKING, patience).await.ok_or(Unsent::Postponed)?;
-        let context = said.context(table, &self.service.bucket, &event, self.now()).await?;
+        // Boxed: otherwise every other delivery would contain its memory.
+        let context = Box::pin(context(said, table, &self.service.bucket, &event, self.now())).await?;
         let data = event.data.with("context", &context);
         let data = data.ok_or_else(|| Error::Internal("a context that is no JSON".into()))?;
         let body = printed(&Event { data, ..event }, None)?;

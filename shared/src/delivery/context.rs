@@ -79,14 +79,14 @@ pub(super) struct Said {
 }
 
 /// Records of a list, as far as there is room for them.
-struct Part<T> {
+struct ContextList<T> {
     items: Vec<T>,
     most: usize,
     bytes: usize,
     is_cut: bool,
 }
 
-impl<T: Serialize> Part<T> {
+impl<T: Serialize> ContextList<T> {
     const fn of(most: usize) -> Self {
         Self { items: Vec::new(), most, bytes: 0, is_cut: false }
     }
@@ -112,48 +112,46 @@ fn shown<R: Declared>(record: R) -> R {
     record.shown().for_reader()
 }
 
-impl Said {
-    /// What is needed to answer this message of `event`.
-    ///
-    /// # Errors
-    /// [`Unsent::Postponed`] where the bucket does not answer.
-    pub(super) async fn context(
-        &self,
-        table: &Table,
-        bucket: &Bucket,
-        event: &Event,
-        now: Timestamp,
-    ) -> Result<MessageContext<'static>, Unsent> {
-        let of = self.assistant_id;
-        let (conversation, assistant, contact, messages, intents, forms, sources) = futures_util::try_join!(
-            found::<Conversation>(table, Some(self.conversation_id)),
-            found::<Assistant>(table, Some(of)),
-            found::<Contact>(table, self.contact_id),
-            self.messages(table),
-            linked(table, of, |link: &IntentLink| link.intent_id, RECORDS),
-            listed::<Form>(table, (), RECORDS),
-            sources(table, bucket, of, now),
-        )?;
-        let conversation = conversation.ok_or(Unsent::Impossible("the conversation is gone"))?;
-        let assistant = assistant.map(|assistant| match &conversation.prompt_dynamic_variables {
-            Some(variables) => {
-                Assistant { system_prompt: filled(&assistant.system_prompt, variables).into(), ..assistant }
-            }
-            None => assistant,
-        });
-        let room = LONGEST.saturating_sub(event.data.len() + bytes_of(&assistant) + bytes_of(&contact));
-        let context = MessageContext {
-            assistant: assistant.map(shown),
-            messages,
-            contact: contact.map(shown),
-            intents: intents.items,
-            forms: forms.items,
-            datasources: sources.items,
-            truncated: Vec::new(),
-        };
-        Ok(context.within(room, [false, intents.is_cut, forms.is_cut, sources.is_cut]))
-    }
+/// What is needed to answer the message that `event` tells of.
+///
+/// # Errors
+/// [`Unsent::Postponed`] where the bucket does not answer.
+pub(super) async fn context(
+    said: &Said,
+    table: &Table,
+    bucket: &Bucket,
+    event: &Event,
+    now: Timestamp,
+) -> Result<MessageContext<'static>, Unsent> {
+    let of = said.assistant_id;
+    let (conversation, assistant, contact, messages, intents, forms, sources) = futures_util::try_join!(
+        found::<Conversation>(table, Some(said.conversation_id)),
+        found::<Assistant>(table, Some(of)),
+        found::<Contact>(table, said.contact_id),
+        said.messages(table),
+        linked(table, of, |link: &IntentLink| link.intent_id, RECORDS),
+        listed::<Form>(table, (), RECORDS),
+        sources(table, bucket, of, now),
+    )?;
+    let conversation = conversation.ok_or(Unsent::Impossible("the conversation is gone"))?;
+    let assistant = assistant.map(|assistant| match &conversation.prompt_dynamic_variables {
+        Some(variables) => Assistant { system_prompt: filled(&assistant.system_prompt, variables).into(), ..assistant },
+        None => assistant,
+    });
+    let room = LONGEST.saturating_sub(event.data.len() + bytes_of(&assistant) + bytes_of(&contact));
+    let context = MessageContext {
+        assistant: assistant.map(shown),
+        messages,
+        contact: contact.map(shown),
+        intents: intents.items,
+        forms: forms.items,
+        datasources: sources.items,
+        truncated: Vec::new(),
+    };
+    Ok(context.within(room, [false, intents.is_cut, forms.is_cut, sources.is_cut]))
+}
 
+impl Said {
     /// The message, after those before it.
     async fn messages(&self, table: &Table) -> Result<Vec<Message>, Unsent> {
         let end = ordinal(self.id.0) + 1;
@@ -162,7 +160,7 @@ impl Said {
 }
 
 impl MessageContext<'_> {
-    /// The lists of a context, in the order of their lengths.
+    /// The names of its lists, in the order in which they are measured.
     const LISTS: [&'static str; 4] = ["messages", "intents", "forms", "datasources"];
 
     /// This context with lists of `room` bytes together. `were_cut` has those that have lost records already.
@@ -209,8 +207,8 @@ async fn found<R: Stored>(table: &Table, id: Option<R::Id>) -> Result<Option<R>,
 }
 
 /// The first records of a list.
-async fn listed<R: Listed + Serialize>(table: &Table, of: R::Of, most: usize) -> Result<Part<R>, Unsent> {
-    let (mut part, mut first) = (Part::of(most), 0);
+async fn listed<R: Listed + Serialize>(table: &Table, of: R::Of, most: usize) -> Result<ContextList<R>, Unsent> {
+    let (mut part, mut first) = (ContextList::of(most), 0);
     loop {
         let rows = table.rows_from::<R>(of, first, AT_ONCE).await?;
         let is_last = rows.len() < AT_ONCE;
@@ -228,9 +226,9 @@ async fn linked<L: Listed<Of = AssistantId>, R: Listed<Id: Ord> + Serialize>(
     assistant: AssistantId,
     target: fn(&L) -> R::Id,
     most: usize,
-) -> Result<Part<R>, Unsent> {
+) -> Result<ContextList<R>, Unsent> {
     let links = table.rows_from::<L>(assistant, 0, most + 1).await?;
-    let mut part = Part::of(most);
+    let mut part = ContextList::of(most);
     for some in links.chunks(AT_ONCE) {
         let ids: Vec<R::Id> = some.iter().map(target).collect();
         let mut found: Vec<R> = table.get_each(&ids.iter().copied().collect()).await?;
@@ -249,10 +247,10 @@ async fn sources(
     bucket: &Bucket,
     assistant: AssistantId,
     now: Timestamp,
-) -> Result<Part<ContextSource>, Unsent> {
+) -> Result<ContextList<ContextSource>, Unsent> {
     let target = |link: &DatasourceLink| link.datasource_id;
-    let linked: Part<Datasource> = linked(table, assistant, target, SOURCES.0).await?;
-    let mut part = Part::of(SOURCES.0);
+    let linked: ContextList<Datasource> = linked(table, assistant, target, SOURCES.0).await?;
+    let mut part = ContextList::of(SOURCES.0);
     let mut is_cut = linked.is_cut;
     for datasource in linked.items {
         let files = listed::<DatasourceFile>(table, datasource.id, SOURCES.1).await?;

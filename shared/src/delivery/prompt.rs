@@ -20,16 +20,10 @@ pub(super) fn filled(prompt: &str, variables: &JsonObject) -> String {
         is += before;
         let end = after.as_bytes().windows(2).take(LONGEST_NAME).position(|two| two == b"}}");
         let value = end.and_then(|end| values.get(after[..end].trim())).map(|value| text_of(value));
-        match end.zip(value).filter(|(_, value)| is.len() + value.len() + after.len() <= LONGEST) {
-            Some((end, value)) => {
-                is += &value;
-                rest = &after[end + 2..];
-            }
-            None => {
-                is += "{{";
-                rest = after;
-            }
-        }
+        let fitting = end.zip(value).filter(|(_, value)| is.len() + value.len() + after.len() <= LONGEST);
+        let (text, behind) = fitting.map_or(("{{".into(), 0), |(end, value)| (value, end + 2));
+        is += &text;
+        rest = &after[behind..];
     }
     is + rest
 }

@@ -305,7 +305,7 @@ mod tests {
         serde_json::from_value(serde_json::json!(text)).unwrap()
     }
 
-    fn user(refreshes: &Value) -> User {
+    fn user(refreshes: &serde_json::Value) -> User {
         let mut user = serde_json::json!({
             "id": UserId(Uuid::nil()), "first_name": "A", "last_name": "B", "email": "a@example.com",
         });
