@@ -38,7 +38,7 @@ async fn write_everything(setup: &Setup) {
         setup.stack.answer(&valid_call(route, 'a', ACME)).await;
         setup.settle().await;
         // What changes in an open conversation is told with the tick.
-        if *route == routes::ADD_MESSAGE {
+        if route.name == routes::ADD_MESSAGE.name {
             setup.minutes(2).await;
         }
     }
