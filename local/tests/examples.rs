@@ -68,8 +68,10 @@ async fn lose_a_webhook(setup: &Setup, org: &Org) {
 
 /// The first event of each type.
 fn first_of_each(setup: &Setup) -> BTreeMap<String, Value> {
-    let mut received: Vec<Value> =
-        setup.receiver.received("/all?token=1").iter().map(|one| serde_json::from_slice(&one.body).unwrap()).collect();
+    // The receiver has another port in each run.
+    let text = |body: &[u8]| String::from_utf8_lossy(body).replace(&setup.receiver.url, "https://example.com");
+    let all = setup.receiver.received("/all");
+    let mut received: Vec<Value> = all.iter().map(|one| serde_json::from_str(&text(&one.body)).unwrap()).collect();
     received.sort_by_key(|event| (event["created_at"].to_string(), event["data"]["id"].to_string()));
     let mut first = BTreeMap::new();
     for event in received {
@@ -138,7 +140,7 @@ async fn no_event_has_a_secret() {
         setup.ask(&org, "DELETE", &path, &Value::Null).await;
     }
     setup.settle().await;
-    let received = setup.receiver.received("/all?token=1");
+    let received = setup.receiver.received("/all");
     let texts: Vec<_> = received.iter().map(|one| String::from_utf8_lossy(&one.body).into_owned()).collect();
     assert!(texts.len() >= 9, "{}", texts.len());
     for text in texts {
