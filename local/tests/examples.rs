@@ -44,16 +44,19 @@ async fn write_everything(setup: &Setup) {
     }
 }
 
-/// Sends a campaign to a contact, from its start to its end.
+/// Sends a campaign to a contact, from its start to its end, and deletes it.
 async fn send_campaign(setup: &Setup, org: &Org) {
     let connector = format!("{}/connector?token=1", setup.receiver.url);
     let assistant = id('a', kind::ASSISTANT, 1);
     let widget = json!({"widget_type": "whatsapp", "connector_url": connector, "assistant_id": assistant});
     let widget = setup.post(org, "/api/v1/widget", widget).await;
     let body = json!({"contact_ids": [id('a', kind::CONTACT, 0)], "message": "We open an hour earlier this week."});
-    setup.post(org, &format!("/api/v1/messaging/{}/contacts", id_of(&widget)), body).await;
+    let campaign = setup.post(org, &format!("/api/v1/messaging/{}/contacts", id_of(&widget)), body).await;
     setup.settle().await;
     setup.minutes(3).await;
+    let path = format!("/api/v1/campaign/{}", campaign["campaign_id"].as_str().unwrap());
+    let deleted = setup.ask(org, "DELETE", &path, &Value::Null).await;
+    assert_eq!(deleted.status, 200, "{}", deleted.body);
 }
 
 /// Makes a webhook whose server wants no event any more.
