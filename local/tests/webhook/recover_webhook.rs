@@ -161,7 +161,8 @@ async fn sends_only_what_the_webhook_subscribes_to() {
     // All events are in the log because of this subscription.
     setup.post(&org, PATH, json!({"events": ["*"]})).await;
     let endpoint = format!("{}/hook", setup.receiver.url);
-    let webhook = json!({"endpoint": endpoint, "events": ["*"], "assistant_ids": [assistants[0]["id"]], "enabled": false});
+    let webhook =
+        json!({"endpoint": endpoint, "events": ["*"], "assistant_ids": [assistants[0]["id"]], "enabled": false});
     let webhook = setup.post(&org, PATH, webhook).await;
     setup.settle().await;
     let customer = Customer { setup, org, webhook };

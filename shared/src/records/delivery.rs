@@ -8,8 +8,8 @@ pub use health::{EndpointHealth, Observed};
 pub(crate) use state::UNSENT;
 pub use state::{DeliveryOutcome, DeliveryStage, KEPT};
 pub use storage::{
-    all_at, announce_closed, at, deferred, enqueue, existing, held, named_webhooks, of_webhook, redeliver,
-    revive, scope_of,
+    all_at, announce_closed, at, deferred, enqueue, existing, held, named_webhooks, of_webhook, redeliver, revive,
+    scope_of,
 };
 
 use uuid::Uuid;

@@ -93,9 +93,8 @@ pub async fn recover(
     webhook.require_deliveries()?;
     let Recovery { since, until, after, .. } = *recovery;
     // The webhook that an assistant names gets the close also without a subscription.
-    let is_wanted = |kind: EventKind| {
-        recovery.includes(kind) && (webhook.includes(kind) || kind == EventKind::CONVERSATION_CLOSED)
-    };
+    let is_wanted =
+        |kind: EventKind| recovery.includes(kind) && (webhook.includes(kind) || kind == EventKind::CONVERSATION_CLOSED);
     let found = event::find(table, &Stretch { after, since, until, most: MOST }, is_wanted, now).await;
     let FoundEvents { wanted, next } = found.map_err(|error| unknown_after(error, Location::body()))?;
     let subscriptions = Subscriptions::of(Arc::new(vec![webhook]));
