@@ -104,8 +104,7 @@ async fn a_webhook_of_a_published_client_gets_what_it_waits_for() {
     let widget = json!({"name": "Shop", "widget_type": "chat", "assistant_id": assistant["id"]});
     let widget = setup.post(&org, "/api/v1/widget", widget).await;
     let contact = setup.post(&org, "/api/v1/contact/upsert", json!({"email": "ada@example.com"})).await;
-    let between =
-        json!({"assistant_id": assistant["id"], "widget_id": widget["id"], "contact_id": contact["id"], "device_type": "web"});
+    let between = json!({"assistant_id": assistant["id"], "widget_id": widget["id"], "contact_id": contact["id"], "device_type": "web"});
     let opened = setup.post(&org, "/api/v1/conversation", between).await;
     let said = format!("/api/v1/conversation/{}/message", id_of(&opened));
     setup.post(&org, &said, json!({"sender_type": "user", "text": "Hello"})).await;

@@ -157,6 +157,7 @@ async fn sends_only_what_the_webhook_subscribes_to() {
         setup.post(&org, "/api/v1/assistant", json!({})).await,
         setup.post(&org, "/api/v1/assistant", json!({})).await,
     ];
+    setup.settle().await;
     // All events are in the log because of this subscription.
     setup.post(&org, PATH, json!({"events": ["*"]})).await;
     let endpoint = format!("{}/hook", setup.receiver.url);
