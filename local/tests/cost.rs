@@ -20,7 +20,7 @@ use shared::values::time::Timestamp;
 use uuid::Uuid;
 
 use crate::exercises::{EXERCISES, Exercise};
-use crate::support::fixture::{ACME, ACME_READ_ONLY, call, settings, stack, valid_call};
+use crate::support::fixture::{ACME, ACME_READ_ONLY, call, data, settings, stack, valid_call};
 use crate::support::generated::generated;
 use crate::support::sender::{Sender, all};
 use crate::support::sending::{Setup, events, id_of, loopback};
@@ -142,7 +142,13 @@ impl Whole {
         let mut whole = Self { sender, partitions, rows: String::new() };
         let with_event = whole.sender.assistant.clone();
         let without = whole.sender.setup.post(&whole.sender.org, "/api/v1/assistant", json!({})).await;
-        for (case, assistant) in [("", &without), (", its event delivered", &with_event)] {
+        let cases = [
+            ("", &without, "webhook.disabled"),
+            (", its event delivered", &with_event, "webhook.disabled"),
+            (", told to a webhook that subscribes", &without, "conversation.*"),
+        ];
+        for (case, assistant, wanted) in cases {
+            whole.subscribe(wanted).await;
             // The first conversation also makes the heads of lists.
             whole.converse(assistant, 1).await;
             for count in [1, MANY] {
@@ -152,11 +158,9 @@ impl Whole {
             }
         }
         let received = whole.sender.setup.receiver.received("/webhook");
-        assert_eq!(
-            events(&received).len(),
-            1 + 1 + MANY as usize,
-            "the events are not the ones of the assistant with a webhook"
-        );
+        let closed = 1 + 1 + MANY as usize;
+        assert_eq!(events(&received).len(), closed + 2 * closed, "the events are not the ones of the last two cases");
+        whole.subscribe("webhook.disabled").await;
         whole.further_attempt().await;
         whole.campaign(1).await;
         for count in [1, MANY] {
@@ -172,6 +176,14 @@ impl Whole {
             whole.end("the expiry of a delivery", count, 0);
         }
         whole.rows
+    }
+
+    /// Has the webhook subscribe to this type of events alone.
+    async fn subscribe(&self, wanted: &str) {
+        let Sender { setup, org, assistant, .. } = &self.sender;
+        let path = format!("/api/v1/outbound_webhook/{}", assistant["webhook_id"].as_str().unwrap());
+        data(&setup.ask(org, "PUT", &path, &json!({"events": [wanted]})).await);
+        setup.settle().await;
     }
 
     /// Finishes all pending work and begins to count.

@@ -54,7 +54,7 @@ impl Single for LogPage {}
 
 /// Why a page was not written.
 #[derive(Debug, Clone, Copy)]
-enum Refused {
+enum Unappended {
     /// Another page has its number.
     Taken,
     /// One of its events is logged already.
@@ -88,21 +88,21 @@ async fn append_page(table: &Table, mut events: Vec<Event>, now: Timestamp) -> s
             Some(last) => last + 1,
             None => last_page(table).await?.map_or(0, |last| last + 1),
         };
-        let mut transaction = Transaction::new(table).otherwise(Refused::Logged);
+        let mut transaction = Transaction::new(table).otherwise(Unappended::Logged);
         for (place, event) in (0..).zip(&events) {
             let ttl = now.plus_seconds(EVENT_DAYS * DAY).unix_seconds();
             let event = Event { page: number, place, ttl, ..event.clone() };
             transaction.write(Write::create(table.item(event.id, &event)?));
         }
         let page = LogPage { number, at: now, events: events.iter().map(|event| (event.id, event.event)).collect() };
-        transaction.write(Write::create(table.item(number, &page)?)).or(Refused::Taken);
+        transaction.write(Write::create(table.item(number, &page)?)).or(Unappended::Taken);
         match transaction.commit().await {
             Ok(()) => {
                 table.store.recent.note_page(table.tenant.org(), number);
                 return Ok(());
             }
-            Err(Cancelled::Condition(Refused::Taken, _)) => round.again("the log of events").await?,
-            Err(Cancelled::Condition(Refused::Logged, _)) => {
+            Err(Cancelled::Condition(Unappended::Taken, _)) => round.again("the log of events").await?,
+            Err(Cancelled::Condition(Unappended::Logged, _)) => {
                 let keys: Vec<Key> = events.iter().map(|event| table.key::<Event>(event.id)).collect();
                 let logged = table.store.get_attributes(&keys, "pk, sk").await?;
                 events.retain(|event| !logged.contains_key(&table.key::<Event>(event.id)));
@@ -121,7 +121,7 @@ async fn last_page(table: &Table) -> std::result::Result<Option<u64>, TableError
 
 /// A part of the log, and how much of it is read.
 #[derive(Debug, Clone, Copy)]
-pub struct Stretch {
+pub struct LogStretch {
     /// The last event that is known already.
     pub after: Option<EventId>,
     /// Only what was logged from this time on,
@@ -147,11 +147,11 @@ pub struct FoundEvents {
 /// [`TableError::Missing`] where there is no event `after` which to begin, or no longer.
 pub async fn find(
     table: &Table,
-    stretch: &Stretch,
+    stretch: &LogStretch,
     is_wanted: impl Fn(EventKind) -> bool,
     now: Timestamp,
 ) -> std::result::Result<FoundEvents, TableError> {
-    let Stretch { after, since, until, most } = *stretch;
+    let LogStretch { after, since, until, most } = *stretch;
     let (mut next_page, known) = match after {
         Some(after) => {
             let event = logged(table, after, now).await?;
@@ -216,7 +216,7 @@ async fn first_since(table: &Table, mut low: u64, since: Timestamp) -> std::resu
 /// [`Error::Invalid`] where there is no such event, or no longer.
 pub async fn list(table: &Table, query: &EventQuery, now: Timestamp) -> Result<EventPage> {
     let size = query.cursor.size.get().unsigned_abs();
-    let stretch = Stretch {
+    let stretch = LogStretch {
         after: query.cursor.after,
         since: now.plus_seconds(1 - EVENT_DAYS * DAY),
         until: None,

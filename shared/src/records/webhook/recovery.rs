@@ -12,7 +12,7 @@ use uuid::Uuid;
 use crate::input::bounded::UpTo;
 use crate::input::{Issues, Location};
 use crate::records::delivery::{self, Delivery, DeliveryState, NewDelivery, Observed, health};
-use crate::records::event::{self, EVENT_DAYS, Event, EventId, EventKind, FoundEvents, Stretch, unknown_after};
+use crate::records::event::{self, EVENT_DAYS, Event, EventId, EventKind, FoundEvents, LogStretch, unknown_after};
 use crate::records::webhook::Webhook;
 use crate::records::webhook::subscription::{EventPattern, Subscriptions};
 use crate::request::error::{Error, OnMissing as _, Result};
@@ -95,7 +95,7 @@ pub async fn recover(
     // The webhook that an assistant names gets the close also without a subscription.
     let is_wanted =
         |kind: EventKind| recovery.includes(kind) && (webhook.includes(kind) || kind == EventKind::CONVERSATION_CLOSED);
-    let found = event::find(table, &Stretch { after, since, until, most: MOST }, is_wanted, now).await;
+    let found = event::find(table, &LogStretch { after, since, until, most: MOST }, is_wanted, now).await;
     let FoundEvents { wanted, next } = found.map_err(|error| unknown_after(error, Location::body()))?;
     let subscriptions = Subscriptions::of(Arc::new(vec![webhook]));
     let mut recovering = Recovering { table, id, subscriptions, by, now, is_noted: false, recovered: 0 };
