@@ -36,6 +36,7 @@ pub const OPERATIONS: &[Described] = &[
     Described::of::<Delete<Webhook>>(&routes::DELETE_WEBHOOK),
     Described::of::<webhook::RotateWebhookSecret>(&routes::ROTATE_WEBHOOK_SECRET),
     Described::of::<webhook::SendTestEvent>(&routes::SEND_TEST_EVENT),
+    Described::of::<webhook::RecoverWebhook>(&routes::RECOVER_WEBHOOK),
     Described::of::<delivery::ListDeliveries>(&routes::LIST_DELIVERIES),
     Described::of::<delivery::ReadDeliveryStats>(&routes::READ_DELIVERY_STATS),
     Described::of::<delivery::Redeliver>(&routes::REDELIVER),

@@ -73,9 +73,8 @@ pub fn document(root: &Path) -> Value {
         .iter()
         .map(|(status, name, meaning)| ((*name).to_owned(), response(*status, meaning, &failure, &Map::new())));
     let failures: Map<_, _> = failures.collect();
-    let webhooks: Map<_, _> = event::schemas()
-        .into_iter()
-        .chain(tell::schemas())
+    let events = event::schemas().into_iter().chain(tell::schemas());
+    let webhooks: Map<_, _> = events
         .map(|(kind, schema)| (kind.to_string(), webhook(root, kind.as_str(), schema, &mut components)))
         .collect();
     json!({

@@ -73,6 +73,7 @@ const OTHERS: &[(&str, &[&str])] = &[
     ("upsert-contact", &["created Contact"]),
     ("import-contacts", &["created Contact", "updated Contact"]),
     ("send-test-event", &["created Delivery"]),
+    ("recover-webhook", &["updated Delivery"]),
     ("add-datasource-text-blob", &["created DatasourceFile"]),
     ("link-assistant-datasource", &["created DatasourceLink"]),
     ("delete-linked-assistant-datasource", &["deleted DatasourceLink"]),

@@ -12,6 +12,7 @@ use shared::values::time::{Clock, Timestamp};
 use crate::support::fixture::{ACME, NOW, demo_id, failure, filled, json, streaming};
 use crate::support::generated::{generated_between, read};
 use crate::support::records::make_key;
+use crate::support::sending::{Setup, id_of};
 
 const FOLDER: &str = "local/tests/compatibility";
 const MARKS: (&str, &str) = ("<!-- Generated: requests and events. -->", "<!-- End of the generated part. -->");
@@ -88,6 +89,39 @@ fn each_event_of_a_published_client_has_its_type_or_a_difference() {
         let validator = jsonschema::options().should_validate_formats(true).build(&schema).unwrap();
         let wrong: Vec<_> = validator.iter_errors(&event).map(|error| error.to_string()).collect();
         assert!(wrong.is_empty(), "{sent}: {wrong:?}");
+    }
+}
+
+/// The client registers a webhook with these three fields, and then waits.
+#[tokio::test]
+async fn a_webhook_of_a_published_client_gets_what_it_waits_for() {
+    let setup = Setup::start().await;
+    let org = setup.org().await;
+    let endpoint = format!("{}/client", setup.receiver.url);
+    let fields = json!({"endpoint": endpoint, "name": "Client", "enabled": true});
+    setup.post(&org, "/api/v1/outbound_webhook", fields).await;
+    let assistant = setup.post(&org, "/api/v1/assistant", json!({})).await;
+    let widget = json!({"name": "Shop", "widget_type": "chat", "assistant_id": assistant["id"]});
+    let widget = setup.post(&org, "/api/v1/widget", widget).await;
+    let contact = setup.post(&org, "/api/v1/contact/upsert", json!({"email": "ada@example.com"})).await;
+    let between = json!({"assistant_id": assistant["id"], "widget_id": widget["id"], "contact_id": contact["id"], "device_type": "web"});
+    let opened = setup.post(&org, "/api/v1/conversation", between).await;
+    let said = format!("/api/v1/conversation/{}/message", id_of(&opened));
+    setup.post(&org, &said, json!({"sender_type": "user", "text": "Hello"})).await;
+    setup.settle().await;
+    setup.minutes(2).await;
+    setup.close(&org, &opened).await;
+    setup.settle().await;
+    let schema = with_types(json!({"$ref": "#/$defs/ConversationEvent"}));
+    let validator = jsonschema::options().should_validate_formats(true).build(&schema).unwrap();
+    let received = setup.receiver.received("/client");
+    let bodies: Vec<Value> = received.iter().map(|one| serde_json::from_slice(&one.body).unwrap()).collect();
+    for name in ["conversation.updated", "conversation.closed"] {
+        let [event] = &bodies.iter().filter(|event| event["event"] == name).collect::<Vec<_>>()[..] else {
+            panic!("{name}: {bodies:?}")
+        };
+        let wrong: Vec<_> = validator.iter_errors(event).map(|error| error.to_string()).collect();
+        assert!(wrong.is_empty(), "{name}: {wrong:?}");
     }
 }
 

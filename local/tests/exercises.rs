@@ -209,6 +209,21 @@ pub const EXERCISES: &[Exercise] = &[
         ..Exercise::of(&routes::SEND_TEST_EVENT)
     },
     Exercise {
+        body: |_| r#"{"since":"2026-01-25T00:00:00.000Z"}"#.into(),
+        recorded: || {
+            let body = r#"{"since":"2025-12-24T00:00:00.000Z","until":"2025-12-01T00:00:00.000Z","events":["tags.*"]}"#;
+            let disabled = at(&routes::RECOVER_WEBHOOK, &id('a', kind::WEBHOOK, 0));
+            vec![("invalid", with_body(&routes::RECOVER_WEBHOOK, body)), ("disabled", disabled)]
+        },
+        calls_more: || {
+            let events = r#"{"endpoint":"https://93.184.215.14/","events":["conversation.closed"]}"#;
+            let recover = Call { body: plain(&routes::RECOVER_WEBHOOK).body, ..at(&routes::RECOVER_WEBHOOK, "{id}") };
+            vec![with_body(&routes::CREATE_WEBHOOK, events), recover]
+        },
+        further: Further::NoEffect,
+        ..Exercise::of(&routes::RECOVER_WEBHOOK)
+    },
+    Exercise {
         recorded: || vec![("of-one-state", with_query(&routes::LIST_DELIVERIES, "&state=dead&order=desc"))],
         costs: || {
             let dead = "&state=dead&date_from=2026-01-01";

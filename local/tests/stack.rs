@@ -25,6 +25,7 @@ mod demo;
 mod document;
 mod event_log;
 mod events;
+mod examples;
 mod executions;
 mod exercises;
 mod fairness;
@@ -172,6 +173,7 @@ mod link {
 mod webhook {
     mod create_webhook;
     mod delete_webhook;
+    mod recover_webhook;
     mod rotate_webhook_secret;
     mod send_test_event;
     mod update_webhook;

@@ -49,6 +49,7 @@ fn of_deliveries() -> Vec<String> {
     let outcomes = || {
         vec![
             ("asked again", DeliveryOutcome::AskedAgain { by: Uuid::nil() }),
+            ("recovered", DeliveryOutcome::Recovered { by: Uuid::nil() }),
             ("resumed", DeliveryOutcome::Resumed),
             ("released", DeliveryOutcome::Released),
             ("attempted, 2xx", attempted(204)),
@@ -63,11 +64,16 @@ fn of_deliveries() -> Vec<String> {
     };
     // A delivery that has ended, or is parked with its campaign, changes only on request.
     let possible = |stage: DeliveryStage, outcome: &DeliveryOutcome| match stage {
-        DeliveryStage::Delivered | DeliveryStage::Dead => matches!(outcome, DeliveryOutcome::AskedAgain { .. }),
+        DeliveryStage::Delivered => matches!(outcome, DeliveryOutcome::AskedAgain { .. }),
+        DeliveryStage::Dead => {
+            matches!(outcome, DeliveryOutcome::AskedAgain { .. } | DeliveryOutcome::Recovered { .. })
+        }
         DeliveryStage::Parked => {
             matches!(outcome, DeliveryOutcome::AskedAgain { .. } | DeliveryOutcome::Resumed)
         }
-        DeliveryStage::Ready { .. } | DeliveryStage::Waiting { .. } => !matches!(outcome, DeliveryOutcome::Resumed),
+        DeliveryStage::Ready { .. } | DeliveryStage::Waiting { .. } => {
+            !matches!(outcome, DeliveryOutcome::Resumed | DeliveryOutcome::Recovered { .. })
+        }
     };
     let next = |delivery: &Delivery| {
         let outcomes = outcomes().into_iter().filter(|(_, outcome)| possible(delivery.stage(), outcome));

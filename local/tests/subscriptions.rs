@@ -195,7 +195,7 @@ async fn a_webhook_without_an_endpoint_is_only_read() {
 }
 
 #[tokio::test]
-async fn what_nobody_subscribes_to_is_in_no_log() {
+async fn events_that_nobody_wants_are_in_no_log() {
     let hook = Subscriber::of(json!({"events": ["tag.deleted"]})).await;
     hook.post("/api/v1/tag", json!({"name": "VIP"})).await;
     let assistant = hook.post("/api/v1/assistant", json!({})).await;

@@ -48,6 +48,7 @@ pub mod prelude {
     pub use crate::records::tag::*;
     pub use crate::records::usage::{self, NewUsageReport, Usage, UsageQuery, UsageReport};
     pub use crate::records::user::*;
+    pub use crate::records::webhook::recovery::{self, RecoveredEvents, Recovery};
     pub use crate::records::webhook::*;
     pub use crate::records::widget::*;
 }

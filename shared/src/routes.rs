@@ -54,6 +54,7 @@ routes! {
     DELETE_WEBHOOK                      "webhook"           "delete-webhook"                    DELETE "/api/v1/outbound_webhook/{webhook_id}"                                   Write  200     256;
     ROTATE_WEBHOOK_SECRET               "webhook"           "rotate-webhook-secret"             POST   "/api/v1/outbound_webhook/{webhook_id}/rotate_secret"                     Write  200     256;
     SEND_TEST_EVENT                     "webhook"           "send-test-event"                   POST   "/api/v1/outbound_webhook/{webhook_id}/test"                              Write  200     256;
+    RECOVER_WEBHOOK                     "webhook"           "recover-webhook"                   POST   "/api/v1/outbound_webhook/{webhook_id}/recover"                           Write  200     256;
     LIST_DELIVERIES                     "delivery"          "list-deliveries"                   GET    "/api/v1/outbound_webhook/{webhook_id}/logs"                              Read   200     256;
     READ_DELIVERY_STATS                 "delivery"          "read-delivery-stats"               GET    "/api/v1/outbound_webhook/{webhook_id}/stats"                             Read   200     256;
     REDELIVER                           "delivery"          "redeliver"                         POST   "/api/v1/outbound_webhook/{webhook_id}/logs/{delivery_id}/redeliver"      Write  200     256;

@@ -7,8 +7,8 @@
 //! - [`reservation`] takes ordinals at the end of a list, [`rows`] inserts, changes and removes rows together with
 //!   their pointers, `once` inserts rows that may exist only once, [`cascade`] removes the belongings of a removed
 //!   record.
-//! - [`quota`] has the limits of an organisation, `uses` counts what it has of them, [`sends`] what
-//!   it sent in a day, and `room` tells what is left. [`plan_limits`] has the limits of a billing
+//! - [`quota`] has the limits of an organisation, `uses` counts what it has of them, [`sends`] counts
+//!   the sends of a day, and `room` computes what is left. [`plan_limits`] has the limits of a billing
 //!   plan, [`metering`] counts what a user uses up of it.
 //! - `tokens` takes tokens from a bucket that many processes share.
 //! - [`transaction`] makes several writes, all or none. [`error`] has the reasons why a write or a call failed.

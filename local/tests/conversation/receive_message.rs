@@ -47,6 +47,17 @@ async fn bring(sender: &Sender, text: &str, external_id: &str) -> Value {
     sender.setup.post(&sender.org, &inbound(sender), from(FROM, text, external_id)).await
 }
 
+/// The same. A request that is answered 503, because others write the same records, is sent again.
+async fn bring_at_last(sender: &Sender, text: &str, external_id: &str) -> Value {
+    loop {
+        let body = from(FROM, text, external_id);
+        let answer = sender.setup.ask(&sender.org, "POST", &inbound(sender), &body).await;
+        if answer.status != 503 {
+            return data(&answer);
+        }
+    }
+}
+
 /// Adds a message to the conversation of `received`.
 async fn add(sender: &Sender, received: &Value, who: &str, text: &str) -> Value {
     let path = format!("/api/v1/conversation/{}/message", received["conversation_id"].as_str().unwrap());
@@ -207,7 +218,7 @@ async fn other_widget(sender: &Sender) -> Value {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_64_equal_requests_at_once_one_adds_the_message() {
     let sender = sender().await;
-    let received = join_all((0..MANY).map(|_| bring(&sender, "Hello", "SM-1"))).await;
+    let received = join_all((0..MANY).map(|_| bring_at_last(&sender, "Hello", "SM-1"))).await;
     assert_eq!(["contact_id", "conversation_id", "message_id"].map(|name| distinct(&received, name)), [1; 3]);
     assert_eq!(received.iter().filter(|answer| answer["is_new"] == true).count(), 1);
     assert_eq!(said(&sender, &received[0]["conversation_id"]).await, ["Hello"]);
@@ -222,7 +233,7 @@ async fn messages_at_once_share_a_contact_and_a_conversation() {
         if is_known {
             sender.setup.post(&sender.org, "/api/v1/contact/upsert", json!({"phone_number": NUMBER})).await;
         }
-        let received = join_all(texts.iter().map(|text| bring(&sender, text, text))).await;
+        let received = join_all(texts.iter().map(|text| bring_at_last(&sender, text, text))).await;
         let counts = ["contact_id", "conversation_id", "message_id"].map(|name| distinct(&received, name));
         assert_eq!(counts, [1, 1, MANY], "{is_known}");
         assert!(received.iter().all(|answer| answer["is_new"] == true));

@@ -36,6 +36,7 @@ pub const PLACEHOLDERS: &[(&str, &str, &str)] = &[
     ("field", "[a-z_]+", "the name of a field"),
     ("terms", "(?:[a-z_]+=[^#]+)?", "`field=value`, several with `&` between them, or nothing: all rows"),
     ("list", "[A-Z_]+(?:#(?:UUID|[0-9]{10}))?", "a name from the table of lists"),
+    ("page", "[0-9]{12}", "12 digits"),
     ("ordinal", "[0-9]{10}(?:[0-9]{3})?", "10 digits, 13 of a row that is spread"),
     ("version", "[0-9]{10}", "10 digits"),
     ("block", "[0-9]{8}(?:[0-9]{2})?", "8 digits, 10 of rows that are spread"),
@@ -164,6 +165,21 @@ pub const FORMS: &[Form] = &[
         "pointer to the link of a record with a tag",
         "one for each tag of the record",
         "records/tag.rs",
+    ),
+    form("ORG#<org>#EVENT#<event>", "EVENT", "an event of the log; expires", "1", "records/event.rs"),
+    form(
+        "ORG#<org>#EVENT_LOG",
+        "<page>",
+        "a page of the log: the ids of the events of a batch; expires",
+        "the pages of {records/event/log.rs:PAGE_DAYS} days, each with up to {records/event/log.rs:ON_PAGE} events",
+        "records/event/log.rs",
+    ),
+    form(
+        "ORG#<org>#EVENT_PENDING#<conversation>",
+        "EVENT_PENDING",
+        "changes of a conversation that the next tick tells of",
+        "1",
+        "records/event/pending.rs",
     ),
     form(
         "ORG#<org>#IDEMPOTENCY#<hash>",
@@ -334,7 +350,7 @@ pub const FORMS: &[Form] = &[
         "<conversation>",
         "pointer to an open conversation",
         "the open conversations of a contact through a widget",
-        "records/conversation/storage.rs",
+        "records/conversation.rs",
     ),
     form(
         "ORG#<org>#UNIQUE#<list>#<field>#<hash>",
@@ -400,6 +416,7 @@ pub const DUE: &[Form] = &[
         DUE_MOST,
         DUE_IN,
     ),
+    form("EVENT#<shard>", "<time>", "conversations whose changes are to be told", DUE_MOST, DUE_IN),
     form("RETIRED_WEBHOOK#<shard>", "<time>", "webhooks to remove at the payment provider", DUE_MOST, DUE_IN),
 ];
 

@@ -73,6 +73,10 @@ impl Outbox<'_> {
                 DrainStep::Same => {}
                 DrainStep::Wider(most) => drain.width = (drain.width * 2).min(most),
                 DrainStep::HandOver => {
+                    // What happens now must not wait in the stream for what is sent again.
+                    if batch.iter().any(Delivery::is_recovered) {
+                        continue;
+                    }
                     self.hand_over(&endpoint, deadline).await?;
                     return Ok(endpoint.end_drain(self.now()).await?);
                 }
@@ -195,7 +199,7 @@ impl Outbox<'_> {
             }
             for some in new.chunks(HANDED_OVER_AT_ONCE) {
                 let mut held = delivery::all_at(table, id, some).await?;
-                held.retain(|was| was.is_held() && was.is_due(now) && !was.is_suspect());
+                held.retain(|was| was.is_held() && !was.is_recovered() && was.is_due(now) && !was.is_suspect());
                 let ready = held
                     .iter()
                     .map(|was| table.replace((id, was.id), was, was.clone().decide(DeliveryOutcome::Released, now)));

@@ -5,7 +5,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::future::try_join_all;
-use futures_util::stream::{self, StreamExt as _};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -20,8 +19,8 @@ use crate::records::campaign::{Campaign, CampaignContact};
 use crate::records::contact::Contact;
 use crate::records::conversation::{self, Conversation, Message};
 use crate::records::datasource::{Datasource, DatasourceFile, DatasourceLink};
-use crate::records::delivery::{self, Delivery, NewDelivery};
-use crate::records::due::Due;
+use crate::records::delivery::{self, Delivery, NewDelivery, scope_of};
+use crate::records::due::{Due, handle_due};
 use crate::records::event::kind::{RECORDS, RecordKinds, Sign};
 use crate::records::event::{self, Event, EventId, EventKind, LONGEST, pending};
 use crate::records::form::Form;
@@ -48,8 +47,6 @@ use crate::values::time::Timestamp;
 pub const KNOWN: i64 = 30;
 /// The most webhooks of an organisation: the limit of their quota.
 const MOST_WEBHOOKS: usize = 1000;
-/// The pending changes of conversations that a tick reads from each partition, and works on at the same time.
-const PENDING: (i32, usize) = (100, 8);
 
 /// What the schema of a message says of its context.
 const CONTEXT: &str =
@@ -101,17 +98,14 @@ pub(super) async fn tell(cx: &Reacting<'_>, changes: &[&Change]) -> Result<()> {
 /// # Errors
 /// The first error; the others are told all the same.
 pub async fn tell_pending(cx: &EventContext<'_>) -> Result<()> {
-    let due = cx.service.store.due(Due::Event, cx.service.clock.now(), PENDING.0).await?;
-    let tell = due.iter().map(|key| tell_conversation(cx, key)).collect::<Vec<_>>();
-    let told: Vec<Result<()>> = stream::iter(tell).buffer_unordered(PENDING.1).collect().await;
-    told.into_iter().collect()
+    handle_due(cx, Due::Event, |key| tell_conversation(cx, key)).await
 }
 
-/// Tells of the conversation whose pending changes are at `key`.
-async fn tell_conversation(cx: &EventContext<'_>, key: &Key) -> Result<()> {
-    let Some(tenant) = Tenant::of_partition_key(&key.pk) else { return Ok(()) };
+/// Tells of the conversation whose pending changes are at `key`; false if it was told meanwhile.
+async fn tell_conversation(cx: &EventContext<'_>, key: Key) -> Result<bool> {
+    let Some(tenant) = Tenant::of_partition_key(&key.pk) else { return Ok(false) };
     let (table, now) = (cx.table(tenant), cx.service.clock.now());
-    let Some(noted) = pending::at(&table, key).await? else { return Ok(()) };
+    let Some(noted) = pending::at(&table, &key).await? else { return Ok(false) };
     let conversation = table.find::<Conversation>(noted.conversation_id).await?;
     // The event of the close has all that was said.
     if let Some(conversation) = conversation.filter(Conversation::is_open) {
@@ -263,7 +257,7 @@ impl<'a> Telling<'a> {
                     of_webhook.entry(webhook.id).or_default().push(NewDelivery::logged(event));
                 }
             }
-            logged.extend(is_wanted.then(|| event.clone()));
+            logged.extend(is_wanted.then(|| event.clone().within(*scope)));
         }
         event::append(self.table, &logged, self.now).await?;
         self.deliver(of_webhook).await
@@ -273,8 +267,7 @@ impl<'a> Telling<'a> {
     async fn named(&self, told: &[Told]) -> Result<BTreeMap<AssistantId, WebhookId>> {
         let of_conversations = told.iter().filter(|told| EventKind::OF_CONVERSATIONS.contains(&told.event.event));
         let assistants: BTreeSet<AssistantId> = of_conversations.filter_map(|told| told.scope.assistant_id).collect();
-        let assistants = self.table.get_each::<Assistant>(&assistants).await?;
-        Ok(assistants.into_iter().filter_map(|assistant| Some((assistant.id, assistant.webhook_id?))).collect())
+        Ok(delivery::named_webhooks(self.table, &assistants).await?)
     }
 
     /// Adds deliveries to the webhooks that are still there and enabled.
@@ -286,10 +279,6 @@ impl<'a> Telling<'a> {
         try_join_all(add).await?;
         Ok(())
     }
-}
-
-fn scope_of(conversation: &Conversation) -> EventScope {
-    EventScope { assistant_id: Some(conversation.assistant_id), widget_id: conversation.widget_id }
 }
 
 /// The event of a conversation; in its deliveries it has all that was said.

@@ -24,7 +24,6 @@ use crate::input::{Between, Location, OptionalBody, member};
 use crate::records::assistant::{Assistant, ConversationSettings, IdleMinutes};
 use crate::records::contact::Contact;
 use crate::records::contact_point::PhoneNumber;
-use crate::records::conversation::storage::thread;
 use crate::records::due::Due;
 use crate::records::widget::Widget;
 use crate::request::error::{Error, Result};
@@ -242,6 +241,11 @@ impl Conversation {
         let between = self.widget_id.zip(self.contact_id);
         between.map(|(widget, contact)| thread(tenant, widget, contact, self.id)).into_iter().collect()
     }
+}
+
+/// The key of the pointer from a contact and a widget to their open conversation.
+fn thread(tenant: &Tenant, widget: WidgetId, contact: ContactId, conversation: ConversationId) -> Key {
+    Key::of(tenant, format_args!("THREAD#{widget}#{contact}"), conversation)
 }
 
 impl Partitions for Conversation {

@@ -11,7 +11,9 @@ pub use logs::{DeliveryPage, DeliveryQuery, of_webhook};
 pub(crate) use state::UNSENT;
 pub use state::{DeliveryOutcome, DeliveryStage, KEPT};
 pub use stats::{DeliveryHour, DeliveryStats, StatsQuery, stats_of_webhook};
-pub use storage::{all_at, announce_closed, at, deferred, enqueue, held, redeliver};
+pub use storage::{
+    all_at, announce_closed, at, deferred, enqueue, existing, held, named_webhooks, redeliver, revive, scope_of,
+};
 
 use uuid::Uuid;
 
@@ -71,6 +73,8 @@ crate::choice! {
         Stream = "stream",
         /// The tick, every minute, which drains what is deferred.
         Tick = "tick",
+        /// The tick alone, because it is sent again: what happens now must not wait for it in the stream.
+        Recovery = "recovery",
     }
 }
 
@@ -194,6 +198,8 @@ pub struct NewDelivery {
     pub to: Option<PhoneNumber>,
     /// Whether the event is in the log.
     pub logged: bool,
+    /// The recovery that sends it.
+    pub recovered_by: Option<Uuid>,
     /// Time of the event.
     pub at: Timestamp,
 }
@@ -213,6 +219,7 @@ impl NewDelivery {
             contact_id: None,
             to: None,
             logged: false,
+            recovered_by: None,
             at,
         }
     }
@@ -230,8 +237,12 @@ impl NewDelivery {
     /// The origin that the marker names by which `endpoint` gets the event only once. Several endpoints may get an event
     /// of the log.
     pub const fn origin(&self, endpoint: EndpointId) -> Uuid {
-        let (event, endpoint) = (self.event_id.0.as_u128(), endpoint.0.as_u128());
-        if self.logged { Uuid::from_u128(event ^ endpoint) } else { self.event_id.0 }
+        if self.logged { Self::origin_of_logged(self.event_id, endpoint) } else { self.event_id.0 }
+    }
+
+    /// The same for an event of the log.
+    pub const fn origin_of_logged(event: EventId, endpoint: EndpointId) -> Uuid {
+        Uuid::from_u128(event.0.as_u128() ^ endpoint.0.as_u128())
     }
 
     /// The event that `conversation` was closed.
@@ -275,9 +286,9 @@ impl NewDelivery {
 }
 
 impl Delivery {
-    /// A delivery to be sent now.
+    /// A delivery to be sent now, or with the tick if it is recovered.
     pub fn new(id: DeliveryId, new: NewDelivery, now: Timestamp) -> Self {
-        Self {
+        let made = Self {
             id,
             event_id: new.event_id,
             event: new.event,
@@ -307,8 +318,11 @@ impl Delivery {
             ttl: None,
             logged: new.logged,
             version: Version::default(),
+        };
+        match new.recovered_by {
+            Some(by) => made.decide(DeliveryOutcome::Recovered { by }, now),
+            None => made.made_ready(now),
         }
-        .made_ready(now)
     }
 
     /// Whether it is the same as `seen`, or was only released since then.
@@ -324,7 +338,12 @@ impl Delivery {
 
     /// Whether the tick sends it, now or later.
     pub fn is_held(&self) -> bool {
-        matches!(self.stage(), DeliveryStage::Waiting { by: SentBy::Tick, .. })
+        matches!(self.stage(), DeliveryStage::Waiting { by: SentBy::Tick | SentBy::Recovery, .. })
+    }
+
+    /// Whether it is sent again by a recovery.
+    pub fn is_recovered(&self) -> bool {
+        matches!(self.stage(), DeliveryStage::Waiting { by: SentBy::Recovery, .. })
     }
 
     /// Whether its time has come by `now`.
@@ -337,7 +356,7 @@ impl Delivery {
         self.due_at?;
         Some(match self.sent_by {
             SentBy::Stream => Due::Delivery.partition(id.0),
-            SentBy::Tick => deferred_partition(endpoint),
+            SentBy::Tick | SentBy::Recovery => deferred_partition(endpoint),
         })
     }
 }

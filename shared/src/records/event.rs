@@ -15,19 +15,19 @@ use uuid::Uuid;
 
 use crate::input::schema::{Member, Schema, Value, extended};
 use crate::input::{Between, Input, Issues, Location, Parse, Raw, Source, member};
-use crate::records::webhook::subscription::EventPattern;
+use crate::records::webhook::subscription::{EventPattern, EventScope};
 use crate::table::TableError;
-use crate::table::item::{Item, number};
+use crate::table::item::{Item, number, text};
 use crate::table::keys::{Key, TTL};
 use crate::table::stored::{Single, Stored};
 use crate::values::hash::sha256;
-use crate::values::id::{ConversationId, Id};
+use crate::values::id::{AssistantId, ConversationId, Id, WidgetId};
 use crate::values::json::JsonObject;
 use crate::values::tenant::Tenant;
 use crate::values::time::Timestamp;
 
 pub use kind::EventKind;
-pub use log::{append, list, logged};
+pub use log::{FoundEvents, Stretch, append, find, list, logged, read, unknown_after};
 
 /// Days for which an event can be read.
 pub const EVENT_DAYS: i64 = 30;
@@ -156,6 +156,10 @@ crate::object! {
         pub place: u64,
         /// The conversation that it is about.
         pub conversation: Option<ConversationId>,
+        /// The assistant by which subscriptions are narrowed.
+        pub of_assistant: Option<AssistantId>,
+        /// The widget by which subscriptions are narrowed.
+        pub of_widget: Option<WidgetId>,
         /// When it expires, in seconds since 1970.
         pub ttl: i64,
     }
@@ -182,6 +186,8 @@ impl Event {
             page: 0,
             place: 0,
             conversation: None,
+            of_assistant: None,
+            of_widget: None,
             ttl: 0,
         }
     }
@@ -207,6 +213,18 @@ impl Event {
         Self { data, previous: None, truncated: true, path, ..self.clone() }
     }
 
+    /// The same event with what subscriptions are narrowed by.
+    #[must_use]
+    pub const fn within(mut self, scope: EventScope) -> Self {
+        (self.of_assistant, self.of_widget) = (scope.assistant_id, scope.widget_id);
+        self
+    }
+
+    /// What subscriptions are narrowed by.
+    pub const fn scope(&self) -> EventScope {
+        EventScope { assistant_id: self.of_assistant, widget_id: self.of_widget }
+    }
+
     /// Whether it is about the record `id`.
     pub fn is_about(&self, id: Uuid) -> bool {
         self.data.text("id").is_some_and(|text| text == id.to_string())
@@ -223,7 +241,12 @@ impl Stored for Event {
     fn hide(&self, item: &mut Item) -> Result<(), TableError> {
         item.insert("page".to_owned(), number(self.page));
         item.insert("place".to_owned(), number(self.place));
-        item.extend(self.conversation.map(|id| ("conversation".to_owned(), crate::table::item::text(id))));
+        let ids = [
+            ("conversation", self.conversation.map(text)),
+            ("of_assistant", self.of_assistant.map(text)),
+            ("of_widget", self.of_widget.map(text)),
+        ];
+        item.extend(ids.into_iter().filter_map(|(name, id)| Some((name.to_owned(), id?))));
         item.insert(TTL.to_owned(), number(self.ttl));
         Ok(())
     }

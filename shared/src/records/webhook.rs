@@ -1,5 +1,6 @@
 //! Webhooks: the addresses to which an organisation's events are sent, and the secrets that sign the events.
 
+pub mod recovery;
 pub mod subscription;
 
 use serde::{Deserialize, Serialize};

@@ -26,6 +26,9 @@
 //! ORG#<org>#DEFAULT_PLAN#<agency>            DEFAULT_PLAN             pointer from an agency to its default plan
 //! ORG#<org>#ENDPOINT_HEALTH#<endpoint>       ENDPOINT_HEALTH          circuit breaker of a webhook or connector
 //! ORG#<org>#ENTITY_LINKS#<kind>#<entity>     <tag>                    pointer to the link of a record with a tag
+//! ORG#<org>#EVENT#<event>                    EVENT                    an event of the log; expires
+//! ORG#<org>#EVENT_LOG                        <page>                   a page of the log: the ids of the events of a batch; expires
+//! ORG#<org>#EVENT_PENDING#<conversation>     EVENT_PENDING            changes of a conversation that the next tick tells of
 //! ORG#<org>#IDEMPOTENCY#<hash>               IDEMPOTENCY              claim of an idempotency key, with the answer; expires
 //! ORG#<org>#INTENT_LINK#<intent>             <assistant>              pointer to the link of an intent with an assistant
 //! ORG#<org>#LIST#<list>                      HEAD                     head of a list: the next ordinal, and tokens
@@ -37,9 +40,11 @@
 //! ORG#<org>#MESSAGE#<conversation>           <ordinal>                a message of a conversation
 //! ORG#<org>#METERS#<user>                    BOTS                     count of the assistants of a user
 //! ORG#<org>#METERS#<user>#<period>           <part>                   count of what a user has used up in a billing period; expires
+//! ORG#<org>#OPENED#<widget>#<contact>        OPENED                   pointer to the conversation that was opened last for a message of a contact; expires
 //! ORG#<org>#PAYMENT_CUSTOMER#<hash>          PAYMENT_CUSTOMER         a customer of the payment provider; expires where no user is known
 //! ORG#<org>#PAYMENT_EVENT#<hash>             PAYMENT_EVENT            marker: an event of the payment provider has counted; expires
 //! ORG#<org>#RATE_LIMIT#<widget>              <limit>                  next free time of a widget to dispatch, or to send
+//! ORG#<org>#RECEIVED#<widget>#<hash>         RECEIVED                 a message that a connector has brought in; expires
 //! ORG#<org>#REMOVAL#<id>                     REMOVAL                  rest of a cascade
 //! ORG#<org>#REMOVED_API_KEYS                 COUNT                    count of the API keys that were revoked, with the last one
 //! ORG#<org>#RETIRED_WEBHOOK#<agency>         RETIRED_WEBHOOK          webhook at the payment provider that is to be removed there
@@ -65,6 +70,7 @@
 //! DEFERRED#<endpoint>                        <time>                   deliveries that the tick sends, such as those behind an open circuit
 //! DELIVERY#<shard>                           <time>                   deliveries that the stream sends: ready, or waiting for a retry
 //! ENDPOINT#<shard>                           <time>                   webhooks and connectors whose circuit is open, or with deferred deliveries
+//! EVENT#<shard>                              <time>                   conversations whose changes are to be told
 //! RETIRED_WEBHOOK#<shard>                    <time>                   webhooks to remove at the payment provider
 //! ```
 

@@ -5,12 +5,12 @@ use super::storage;
 use uuid::Uuid;
 
 use super::{Conversation, NewMessage, SenderType};
-use crate::records::assistant::Assistant;
+use crate::records::assistant::{Assistant, ConversationSettings};
 use crate::records::contact::Contact;
 use crate::records::contact_point::PhoneNumber;
 use crate::records::widget::Widget;
 use crate::request::context::Context;
-use crate::request::error::{OnMissing as _, Result};
+use crate::request::error::{Error, OnMissing as _, Result};
 use crate::table::declaration::Declared as _;
 use crate::table::error::Cancelled;
 use crate::table::expression::Condition;
@@ -23,7 +23,7 @@ use crate::table::stored::{Single, Stored};
 use crate::table::transaction::{Transaction, Unmet, Write};
 use crate::table::{Fingerprint, Table, TableError};
 use crate::values::hash::{hex, sha256};
-use crate::values::id::{ContactId, ConversationId, MessageId, OrgId, WidgetId, ordinal, with_ordinal};
+use crate::values::id::{AssistantId, ContactId, ConversationId, MessageId, OrgId, WidgetId, ordinal, with_ordinal};
 use crate::values::tenant::Tenant;
 use crate::values::text::{ExternalId, SomeText};
 use crate::values::time::Timestamp;
@@ -77,8 +77,8 @@ fn opened(tenant: &Tenant, widget: WidgetId, contact: ContactId) -> Key {
 /// Adds the message that a person has sent through the connector of `widget`.
 ///
 /// # Errors
-/// [`Error::NotFound`](crate::request::error::Error::NotFound) where there is no such widget,
-/// [`Error::Conflict`](crate::request::error::Error::Conflict) where it makes calls, or cannot begin a conversation.
+/// [`Error::NotFound`] where there is no such widget, [`Error::Conflict`] where it makes calls, or cannot begin a
+/// conversation.
 pub async fn receive_message(cx: &Context<'_>, widget: WidgetId, new: MessageFromNumber) -> Result<ReceivedMessage> {
     let (table, inbound) = (&cx.table, Inbound::new(cx, widget, new));
     let mut round = table.store.backoff();
@@ -209,22 +209,13 @@ impl Inbound {
         known: Option<KnownContact>,
     ) -> Result<Option<ReceivedMessage>> {
         let assistant = widget.require_connector()?;
-        let settings = table.find::<Assistant>(assistant).await?.ok_or_else(Widget::has_no_assistant)?.conversation;
-        let reserved = table.reserve::<Conversation>((), 1).await?;
-        let (place, new_contact) = (reserved.first(), reserve_contact(table, known.is_none()).await);
-        let new_contact = match new_contact {
-            Ok(new_contact) => new_contact,
-            Err(error) => {
-                table.give_back([reserved]).await;
-                return Err(error.into());
-            }
-        };
+        let (settings, place, new_contact) = reserve(table, assistant, known.is_none()).await?;
         let contact = match (&known, &new_contact) {
             (Some(known), _) => known.contact,
-            (None, place) => ContactId(with_ordinal(self.contact, place.as_ref().map_or(0, Reservation::first))),
+            (None, new) => ContactId(with_ordinal(self.contact, new.as_ref().map_or(0, Reservation::first))),
         };
-        let begun =
-            Conversation::through(widget.id, (assistant, settings), contact, self.conversation, self.now).at(place);
+        let assistant = (assistant, settings);
+        let begun = Conversation::through(widget.id, assistant, contact, self.conversation, self.now).at(place.first());
         let conversation = Conversation { reply_to: Some(self.from.clone()), ..begun };
         let message = self.message.message(self.message_id, conversation.id, 0, self.now);
         let (conversation_id, message_id) = (conversation.id, message.id);
@@ -237,7 +228,7 @@ impl Inbound {
             None => transaction.insert(contact, &self.contact(contact))?,
         }
         transaction.begin(&conversation, Some(&message), None)?;
-        match transaction.commit_reserved([reserved].into_iter().chain(new_contact)).await {
+        match transaction.commit_reserved([place].into_iter().chain(new_contact)).await {
             Ok(()) => Ok(Some(received)),
             Err(Cancelled::Condition(Unmet::Repeated, Some(first))) => Ok(Some(self.answer(first)?)),
             // In the meantime, another request has made a contact with the number, or opened a conversation.
@@ -283,7 +274,31 @@ impl Inbound {
     }
 }
 
-/// Reserves the place of a new contact, if there is to be one.
-async fn reserve_contact(table: &Table, is_new: bool) -> Result<Option<Reservation>, TableError> {
-    if is_new { table.reserve::<Contact>((), 1).await.map(Some) } else { Ok(None) }
+/// Reserves the place of a conversation, and that of a contact if it `is_new`. The assistant must exist.
+async fn reserve(
+    table: &Table,
+    assistant: AssistantId,
+    is_new: bool,
+) -> Result<(ConversationSettings, Reservation, Option<Reservation>)> {
+    let contact = async { if is_new { table.reserve::<Contact>((), 1).await.map(Some) } else { Ok(None) } };
+    let (assistant, conversation, contact) =
+        futures_util::join!(table.find::<Assistant>(assistant), table.reserve::<Conversation>((), 1), contact);
+    let (settings, mut refused): (_, Option<Error>) = match assistant {
+        Ok(Some(assistant)) => (assistant.conversation, None),
+        Ok(None) => (ConversationSettings::default(), Some(Widget::has_no_assistant())),
+        Err(error) => (ConversationSettings::default(), Some(error.into())),
+    };
+    let [conversation, contact] = [conversation.map(Some), contact].map(|place| {
+        place.unwrap_or_else(|error| {
+            refused = Some(error.into());
+            None
+        })
+    });
+    match (refused, conversation) {
+        (None, Some(conversation)) => Ok((settings, conversation, contact)),
+        (refused, conversation) => {
+            table.give_back([conversation, contact].into_iter().flatten()).await;
+            Err(refused.unwrap_or_else(Widget::has_no_assistant))
+        }
+    }
 }

@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::answer::settled;
 use super::replies::reply;
-use super::{Conversation, DatasourceIds, Message, MessageType, NewMessage, SenderType, Transcribed};
+use super::{Conversation, DatasourceIds, Message, MessageType, NewMessage, SenderType, Transcribed, thread};
 use crate::input::Issues;
 use crate::records::campaign;
 use crate::records::campaign::{RunId, TextOf};
@@ -122,11 +122,6 @@ fn message_item(tenant: &Tenant, message: &Message, text_of: Option<TextOf>) -> 
         item.extend((version > 0).then(|| ("text_version".to_owned(), number(version))));
     }
     Ok(item)
-}
-
-/// The key of the pointer from a contact and a widget to their open conversation.
-pub(super) fn thread(tenant: &Tenant, widget: WidgetId, contact: ContactId, conversation: ConversationId) -> Key {
-    Key::of(tenant, format_args!("THREAD#{widget}#{contact}"), conversation)
 }
 
 impl<M> Transaction<'_, M> {

@@ -70,12 +70,18 @@ impl DeliveryQuery {
 
 /// A page of deliveries.
 #[derive(Debug, Serialize)]
-pub struct DeliveryPage {
-    #[serde(flatten)]
-    page: Page<Delivery>,
-    /// With filters, the value of `after` for the deliveries after this page.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next: Option<Option<DeliveryId>>,
+#[serde(untagged)]
+pub enum DeliveryPage {
+    /// A page of all deliveries.
+    OfAll(Page<Delivery>),
+    /// A page of the ones that match filters.
+    Filtered {
+        /// The page.
+        #[serde(flatten)]
+        page: Page<Delivery>,
+        /// The value of `after` for the deliveries after this page.
+        next: Option<DeliveryId>,
+    },
 }
 
 impl Schema for DeliveryPage {
@@ -90,7 +96,9 @@ impl Reply for DeliveryPage {
     type Data = Self;
 
     fn message(&self) -> &'static str {
-        self.page.message()
+        match self {
+            Self::OfAll(page) | Self::Filtered { page, .. } => page.message(),
+        }
     }
 
     fn data(&self) -> &Self {
@@ -118,7 +126,7 @@ pub async fn of_webhook(table: &Table, id: WebhookId, query: &DeliveryQuery) -> 
         if query.has_filters() {
             return filtered(table, id, query).await;
         }
-        Ok(DeliveryPage { page: table.page(id.into(), &query.page).await?, next: None })
+        Ok(DeliveryPage::OfAll(table.page(id.into(), &query.page).await?))
     };
     // Not `try_join!`: the cost must not depend on whether the webhook exists.
     let (webhook, page) = futures_util::join!(table.get::<Webhook>(id), Box::pin(page));
@@ -137,5 +145,5 @@ async fn filtered(table: &Table, id: WebhookId, query: &DeliveryQuery) -> Result
     let items: Vec<Delivery> = matching.into_iter().skip(before).take(count(page.size())).collect();
     let is_last_page = before.saturating_add(items.len()) >= total;
     let next = if is_last_page { last } else { items.last().map(|item| item.id) };
-    Ok(DeliveryPage { page: page.of(items, total as u64), next: Some(next) })
+    Ok(DeliveryPage::Filtered { page: page.of(items, total as u64), next })
 }

@@ -53,6 +53,11 @@ pub enum DeliveryOutcome {
         /// The request.
         by: Uuid,
     },
+    /// A recovery sends it again, at the rate of the tick.
+    Recovered {
+        /// The request.
+        by: Uuid,
+    },
     /// Its campaign was resumed.
     Resumed,
     /// It was due: its time has come, or the stream has not sent it in time.
@@ -109,8 +114,9 @@ impl Delivery {
     #[must_use]
     pub fn decide(self, outcome: DeliveryOutcome, now: Timestamp) -> Self {
         match outcome {
-            DeliveryOutcome::AskedAgain { by } => {
-                Self { tries: 0, asked_by: Some(by), unconfirmed: 0, releases: 0, ..self }.made_ready(now)
+            DeliveryOutcome::AskedAgain { by } => self.asked_again(by).made_ready(now),
+            DeliveryOutcome::Recovered { by } => {
+                self.asked_again(by).enter(DeliveryStage::Waiting { due: now, by: SentBy::Recovery }, now)
             }
             DeliveryOutcome::Resumed => self.made_ready(now),
             DeliveryOutcome::Released => {
@@ -140,6 +146,10 @@ impl Delivery {
             }
             DeliveryOutcome::GivenUp { reason } => self.given_up(&reason, now),
         }
+    }
+
+    fn asked_again(self, by: Uuid) -> Self {
+        Self { tries: 0, asked_by: Some(by), unconfirmed: 0, releases: 0, ..self }
     }
 
     /// Whether an attempt may have crashed the process.
@@ -254,11 +264,13 @@ mod tests {
         let ready = DeliveryStage::Ready { due: Some(later(UNSENT)) };
         let retried = DeliveryStage::Waiting { due: later(5), by: SentBy::Stream };
         let held = DeliveryStage::Waiting { due: later(0), by: SentBy::Tick };
+        let recovered = DeliveryStage::Waiting { due: later(0), by: SentBy::Recovery };
         let opens = DeliveryStage::Waiting { due: later(60), by: SentBy::Stream };
         let reason = || "no".to_owned();
         for before in [ready, retried, held, DeliveryStage::Parked, DeliveryStage::Delivered, DeliveryStage::Dead] {
             let rows = [
                 (DeliveryOutcome::AskedAgain { by: Uuid::nil() }, ready),
+                (DeliveryOutcome::Recovered { by: Uuid::nil() }, recovered),
                 (DeliveryOutcome::Resumed, ready),
                 (DeliveryOutcome::Released, ready),
                 (DeliveryOutcome::Begun, before),

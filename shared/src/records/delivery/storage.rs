@@ -1,6 +1,6 @@
 //! How deliveries are stored, and the index of due deliveries.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use uuid::Uuid;
 
@@ -8,7 +8,9 @@ use crate::bucket::kept::KEPT_DAYS;
 use crate::records::assistant::Assistant;
 use crate::records::conversation::Conversation;
 use crate::records::delivery::{Delivery, DeliveryOutcome, DeliveryState, EndpointHealth, NewDelivery};
+use crate::records::event::{self, Event, EventId, EventKind};
 use crate::records::webhook::Webhook;
+use crate::records::webhook::subscription::EventScope;
 use crate::table::error::Cancelled;
 use crate::table::item::{from_item, readable, target_id};
 use crate::table::keys::{Key, list_row, made_by, row_of};
@@ -16,6 +18,7 @@ use crate::table::stored::{Listed as _, Stored as _};
 use crate::table::transaction::Transaction;
 use crate::table::{Table, TableError};
 use crate::values::id::{AssistantId, DeliveryId, EndpointId, WebhookId, ordinal};
+use crate::values::json::JsonObject;
 use crate::values::tenant::Tenant;
 use crate::values::time::Timestamp;
 
@@ -183,20 +186,91 @@ pub async fn deferred(table: &Table, endpoint: EndpointId, now: Timestamp, limit
     Ok(due.iter().filter_map(own).map(|(_, _, ordinal)| ordinal).collect())
 }
 
-/// Adds a delivery for each of these closed conversations whose assistant has an enabled webhook. A repeat adds none.
+/// The webhooks that these assistants name.
+///
+/// # Errors
+/// [`TableError`].
+pub async fn named_webhooks(
+    table: &Table,
+    assistants: &BTreeSet<AssistantId>,
+) -> Result<BTreeMap<AssistantId, WebhookId>, TableError> {
+    let assistants = table.get_each::<Assistant>(assistants).await?;
+    Ok(assistants.into_iter().filter_map(|assistant| Some((assistant.id, assistant.webhook_id?))).collect())
+}
+
+/// The events among `events` that `endpoint` got before, each with its delivery; `None` where that has expired.
+///
+/// # Errors
+/// [`TableError`].
+pub async fn existing(
+    table: &Table,
+    endpoint: EndpointId,
+    events: &[(EventId, EventKind)],
+) -> Result<BTreeMap<EventId, Option<Delivery>>, TableError> {
+    let marker = |origin| made_by(&table.tenant, origin);
+    let of_log: HashMap<Key, EventId> =
+        events.iter().map(|(id, _)| (marker(NewDelivery::origin_of_logged(*id, endpoint)), *id)).collect();
+    // The webhook that an assistant names gets the close without the log.
+    let closed = events.iter().filter(|(_, kind)| *kind == EventKind::CONVERSATION_CLOSED);
+    let keys: Vec<Key> = of_log.keys().cloned().chain(closed.map(|(id, _)| marker(id.0))).collect();
+    let (mut found, mut ordinals) = (BTreeMap::new(), Vec::new());
+    for (key, marker) in table.store.get_attributes(&keys, "pk, sk, id").await? {
+        ordinals.push(ordinal(target_id(&marker)?));
+        found.extend(of_log.get(&key).map(|id| (*id, None)));
+    }
+    let made = all_at(table, endpoint, &ordinals).await?;
+    let of_these = made.into_iter().filter(|made| events.iter().any(|(id, _)| *id == made.event_id));
+    found.extend(of_these.map(|made| (made.event_id, Some(made))));
+    Ok(found)
+}
+
+/// Lets the tick send a delivery that was given up, for the recovery `by`. Returns whether it does.
+///
+/// # Errors
+/// [`TableError`].
+pub async fn revive(
+    table: &Table,
+    endpoint: EndpointId,
+    was: &Delivery,
+    by: Uuid,
+    now: Timestamp,
+) -> Result<bool, TableError> {
+    let may = was.state == DeliveryState::Dead && was.asked_by != Some(by);
+    let is = was.clone().decide(DeliveryOutcome::Recovered { by }, now);
+    Ok(may && table.replace((endpoint, was.id), was, is).await?.is_some())
+}
+
+/// What subscriptions to events of `conversation` are narrowed by.
+pub const fn scope_of(conversation: &Conversation) -> EventScope {
+    EventScope { assistant_id: Some(conversation.assistant_id), widget_id: conversation.widget_id }
+}
+
+/// The event of the log that `conversation` was closed.
+fn logged_close(conversation: &Conversation) -> Option<Event> {
+    let of = (conversation.updated_at, conversation.version.number() + 1);
+    let kind = EventKind::CONVERSATION_CLOSED;
+    let event = Event::new(kind, EventId(conversation.id.0), of, JsonObject::of(conversation)?);
+    Some(Event { conversation: Some(conversation.id), ..event }.within(scope_of(conversation)))
+}
+
+/// Adds a delivery for each of these closed conversations whose assistant names a webhook. If nothing is sent to that
+/// webhook now, the log of events has the close, so that it can be read and recovered. A repeat adds nothing.
 ///
 /// # Errors
 /// [`TableError`]: some may have been added.
 pub async fn announce_closed(table: &Table, conversations: &[Conversation], now: Timestamp) -> Result<(), TableError> {
     let assistants = conversations.iter().map(|conversation| conversation.assistant_id);
-    let assistants = table.get_each::<Assistant>(&assistants.collect()).await?;
-    let webhook_of: BTreeMap<AssistantId, WebhookId> =
-        assistants.into_iter().filter_map(|assistant| Some((assistant.id, assistant.webhook_id?))).collect();
+    let webhook_of = named_webhooks(table, &assistants.collect()).await?;
     let webhooks = table.get_each::<Webhook>(&webhook_of.values().copied().collect()).await?;
-    for webhook in webhooks.into_iter().filter(|webhook| webhook.enabled) {
+    for webhook in webhooks {
         let to_it = |conversation: &&Conversation| webhook_of.get(&conversation.assistant_id) == Some(&webhook.id);
-        let new: Vec<_> = conversations.iter().filter(to_it).map(NewDelivery::closed).collect();
-        enqueue(table, webhook.id.into(), &new, now).await?;
+        let closed = conversations.iter().filter(to_it);
+        if webhook.gets_deliveries() {
+            let new: Vec<_> = closed.map(NewDelivery::closed).collect();
+            enqueue(table, webhook.id.into(), &new, now).await?;
+        } else {
+            event::append(table, &closed.filter_map(logged_close).collect::<Vec<_>>(), now).await?;
+        }
     }
     Ok(())
 }

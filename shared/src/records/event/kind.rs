@@ -22,6 +22,8 @@ pub struct RecordKinds {
     pub created: EventKind,
     /// It was changed.
     pub updated: EventKind,
+    /// Whether no operation changes it.
+    pub is_fixed: bool,
     /// It was removed.
     pub deleted: EventKind,
     /// Changes with a name of their own: the first one that fits is told in place of `updated`.
@@ -32,7 +34,8 @@ impl RecordKinds {
     /// All of them.
     pub fn all(&'static self) -> impl Iterator<Item = EventKind> + Clone {
         let facts = self.facts.iter().map(|fact| fact.kind);
-        [self.created, self.updated, self.deleted].into_iter().chain(facts)
+        let updated = (!self.is_fixed).then_some(self.updated);
+        [self.created].into_iter().chain(updated).chain([self.deleted]).chain(facts)
     }
 }
 
@@ -57,12 +60,15 @@ pub enum Sign {
 }
 
 macro_rules! kinds {
-    ($($record:literal $name:literal $([$($fact:ident $sign:expr),*])?;)*) => {
+    (@fixed) => { false };
+    (@fixed fixed) => { true };
+    ($($record:literal $name:literal $($fixed:ident)? $([$($fact:ident $sign:expr),*])?;)*) => {
         /// The records whose changes are told.
         pub const RECORDS: &[RecordKinds] = &[$(RecordKinds {
             record: $record,
             created: EventKind(concat!($name, ".created")),
             updated: EventKind(concat!($name, ".updated")),
+            is_fixed: kinds!(@fixed $($fixed)?),
             deleted: EventKind(concat!($name, ".deleted")),
             facts: &[$($(Fact { kind: EventKind::$fact, shown_by: $sign }),*)?],
         }),*];
@@ -79,12 +85,12 @@ kinds! {
     ];
     "Contact" "contact";
     "Datasource" "datasource";
-    "DatasourceFile" "datasource_file";
-    "DatasourceLink" "datasource_link";
+    "DatasourceFile" "datasource_file" fixed;
+    "DatasourceLink" "datasource_link" fixed;
     "Form" "form";
     "Intent" "intent";
-    "IntentLink" "intent_link";
-    "Link" "link_tag_entity";
+    "IntentLink" "intent_link" fixed;
+    "Link" "link_tag_entity" fixed;
     "Tag" "tag";
     "User" "user" [PAYMENT_UPDATED Sign::Changed(PAYMENT)];
     "Webhook" "webhook" [WEBHOOK_DISABLED Sign::Set("disabled_reason")];

@@ -24,6 +24,8 @@ const PAGE_BYTES: usize = 3 * 1024 * 1024;
 const PAGE_DAYS: i64 = 90;
 /// The most bytes of the events in one answer.
 const ANSWER_BYTES: usize = 4 * 1024 * 1024;
+/// Seconds by which the times of pages may be out of order.
+const CLOCKS_DIFFER: i64 = 60;
 /// The pages that are read at once, and the most of such readings for one request.
 const READING: (usize, usize) = (20, 10);
 
@@ -117,47 +119,113 @@ async fn last_page(table: &Table) -> std::result::Result<Option<u64>, TableError
     item.map(|item| from_item::<LogPage>(item).map(|page| page.number)).transpose()
 }
 
+/// A part of the log, and how much of it is read.
+#[derive(Debug, Clone, Copy)]
+pub struct Stretch {
+    /// The last event that is known already.
+    pub after: Option<EventId>,
+    /// Only what was logged from this time on,
+    pub since: Timestamp,
+    /// and until this time.
+    pub until: Option<Timestamp>,
+    /// The most events that are wanted.
+    pub most: usize,
+}
+
+/// Events that were found in the log.
+#[derive(Debug)]
+pub struct FoundEvents {
+    /// The wanted events, oldest first.
+    pub wanted: Vec<(EventId, EventKind)>,
+    /// The last event that was looked at; `None` at the end of the stretch.
+    pub next: Option<EventId>,
+}
+
+/// The wanted events of a stretch of the log. A reading has a bounded length, so it may end before the stretch does.
+///
+/// # Errors
+/// [`TableError::Missing`] where there is no event `after` which to begin, or no longer.
+pub async fn find(
+    table: &Table,
+    stretch: &Stretch,
+    is_wanted: impl Fn(EventKind) -> bool,
+    now: Timestamp,
+) -> std::result::Result<FoundEvents, TableError> {
+    let Stretch { after, since, until, most } = *stretch;
+    let (mut next_page, known) = match after {
+        Some(after) => {
+            let event = logged(table, after, now).await?;
+            (event.page, Some((event.page, event.place)))
+        }
+        None => (0, None),
+    };
+    let (mut wanted, mut looked_at) = (Vec::new(), None);
+    for _ in 0..READING.1 {
+        let pages = pages_from(table, next_page, READING.0).await?;
+        let is_late = |page: &LogPage| until.is_some_and(|until| until < page.at);
+        let is_end = pages.len() < READING.0 || pages.last().is_some_and(is_late);
+        next_page = pages.last().map_or(next_page, |page| page.number + 1);
+        if looked_at.is_none() && !is_end && pages.last().is_some_and(|page| page.at < since) {
+            next_page = first_since(table, next_page, since).await?;
+        }
+        let within = pages.iter().filter(|page| since <= page.at && !is_late(page));
+        let places = within.flat_map(|page| {
+            (0u64..).zip(&page.events).map(move |(place, (id, kind))| ((page.number, place), *id, *kind))
+        });
+        for (_, id, kind) in places.filter(|(place, ..)| known.is_none_or(|known| known < *place)) {
+            if wanted.len() == most {
+                return Ok(FoundEvents { wanted, next: looked_at });
+            }
+            looked_at = Some(id);
+            if is_wanted(kind) {
+                wanted.push((id, kind));
+            }
+        }
+        if is_end || wanted.len() == most {
+            return Ok(FoundEvents { wanted, next: looked_at.filter(|_| !is_end) });
+        }
+    }
+    Ok(FoundEvents { wanted, next: looked_at })
+}
+
+/// Pages in their order, from the one with this number on.
+async fn pages_from(table: &Table, number: u64, most: usize) -> std::result::Result<Vec<LogPage>, TableError> {
+    let from = LogPage::key(&table.tenant, number);
+    Ok(table.store.query_records::<LogPage>(&from.pk, (&from.sk, None), Some(most)).await?.records)
+}
+
+/// The number of the first page, from `low` on, that was written at `since` or later. The clocks of processes differ by seconds, so a
+/// page or two of the same seconds may come before it.
+async fn first_since(table: &Table, mut low: u64, since: Timestamp) -> std::result::Result<u64, TableError> {
+    let since = since.plus_seconds(-CLOCKS_DIFFER);
+    let mut high = last_page(table).await?.map_or(0, |last| last + 1);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        // Pages that have expired are missing: the next one tells as much.
+        match pages_from(table, middle, 1).await?.first() {
+            Some(page) if page.at < since => low = page.number + 1,
+            _ => high = middle,
+        }
+    }
+    Ok(low)
+}
+
 /// A page of the events after the one that `query` names, oldest first.
 ///
 /// # Errors
 /// [`Error::Invalid`] where there is no such event, or no longer.
 pub async fn list(table: &Table, query: &EventQuery, now: Timestamp) -> Result<EventPage> {
     let size = query.cursor.size.get().unsigned_abs();
-    let most = usize::try_from(size).unwrap_or(usize::MAX);
-    let oldest = now.plus_seconds(-EVENT_DAYS * DAY);
-    let (mut next_page, mut known) = match query.cursor.after {
-        Some(after) => {
-            let event = table.find::<Event>(after).await?.filter(|event| now.unix_seconds() < event.ttl);
-            let event = event.ok_or_else(unknown)?;
-            (event.page, Some((event.page, event.place)))
-        }
-        None => (0, None),
+    let stretch = Stretch {
+        after: query.cursor.after,
+        since: now.plus_seconds(1 - EVENT_DAYS * DAY),
+        until: None,
+        most: usize::try_from(size).unwrap_or(usize::MAX),
     };
-    let (mut wanted, mut looked_at, mut is_end) = (Vec::new(), None, false);
-    for _ in 0..READING.1 {
-        let from = LogPage::key(&table.tenant, next_page);
-        let pages = table.store.query_records::<LogPage>(&from.pk, (&from.sk, None), Some(READING.0)).await?.records;
-        is_end = pages.len() < READING.0;
-        next_page = pages.last().map_or(next_page, |page| page.number + 1);
-        let start = known;
-        let places = pages.iter().filter(|page| oldest < page.at).flat_map(|page| {
-            (0u64..).zip(&page.events).map(move |(place, (id, kind))| ((page.number, place), *id, *kind))
-        });
-        for (place, id, kind) in places.filter(|(place, ..)| start.is_none_or(|start| start < *place)) {
-            if wanted.len() == most {
-                is_end = false;
-                break;
-            }
-            looked_at = Some(id);
-            known = Some(place);
-            if query.kind.as_ref().is_none_or(|pattern| pattern.includes(kind)) {
-                wanted.push(id);
-            }
-        }
-        if is_end || wanted.len() == most {
-            break;
-        }
-    }
+    let is_wanted = |kind| query.kind.as_ref().is_none_or(|pattern| pattern.includes(kind));
+    let found = find(table, &stretch, is_wanted, now).await;
+    let FoundEvents { wanted, next } = found.map_err(|error| unknown_after(error, Location::query()))?;
+    let wanted: Vec<EventId> = wanted.into_iter().map(|(id, _)| id).collect();
     let items = read(table, &wanted).await?;
     let (mut bytes, mut fitting) = (0, Vec::new());
     let count = items.len();
@@ -169,7 +237,7 @@ pub async fn list(table: &Table, query: &EventQuery, now: Timestamp) -> Result<E
         fitting.push(event);
     }
     let cut = fitting.last().filter(|_| fitting.len() < count).map(|event| event.id);
-    let next = cut.or(looked_at.filter(|_| !is_end));
+    let next = cut.or(next);
     Ok(EventPage { items: fitting, size, next })
 }
 
@@ -183,15 +251,20 @@ pub async fn logged(table: &Table, id: EventId, now: Timestamp) -> std::result::
 }
 
 /// The events with these ids, in this order.
-async fn read(table: &Table, ids: &[EventId]) -> std::result::Result<Vec<Event>, TableError> {
+///
+/// # Errors
+/// [`TableError`].
+pub async fn read(table: &Table, ids: &[EventId]) -> std::result::Result<Vec<Event>, TableError> {
     let keys: Vec<Key> = ids.iter().map(|id| table.key::<Event>(*id)).collect();
     let events: Vec<Event> = readable(table.store.get_all(&keys).await?);
     let mut by_id: BTreeMap<EventId, Event> = events.into_iter().map(|event| (event.id, event)).collect();
     Ok(ids.iter().filter_map(|id| by_id.remove(id)).collect())
 }
 
-fn unknown() -> Error {
+/// The failure where a request names an event `after` which to begin that is not in the log.
+pub fn unknown_after(error: TableError, at: Location) -> Error {
+    let TableError::Missing = error else { return error.into() };
     let mut issues = Issues::new();
-    issues.push(Location::query().name("after").issue("not_found", "Not found"));
+    issues.push(at.name("after").issue("not_found", "Not found"));
     Error::Invalid(issues)
 }

@@ -19,7 +19,7 @@ const MINUTE: i64 = 60;
 
 /// The changes of a conversation that are not told yet.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct PendingUpdate {
+pub struct NotedChanges {
     /// The conversation.
     pub conversation_id: ConversationId,
     /// How many changes were noted.
@@ -47,16 +47,17 @@ pub async fn note(table: &Table, conversation: ConversationId, now: Timestamp) -
 ///
 /// # Errors
 /// [`TableError`].
-pub async fn at(table: &Table, key: &Key) -> Result<Option<PendingUpdate>, TableError> {
+pub async fn at(table: &Table, key: &Key) -> Result<Option<NotedChanges>, TableError> {
     table.store.get(key).await?.map(from_item).transpose()
 }
 
-/// Removes `pending`, unless further changes were noted meanwhile: the next tick tells of these.
+/// Removes `pending`, unless further changes were noted meanwhile: the next tick tells of these. Returns whether it is
+/// removed.
 ///
 /// # Errors
 /// [`TableError`].
-pub async fn settle(table: &Table, pending: &PendingUpdate) -> Result<(), TableError> {
+pub async fn settle(table: &Table, pending: &NotedChanges) -> Result<bool, TableError> {
     let same = Condition::of("changes = :changes", [(":changes", number(pending.changes))]);
     let settling = Write::delete(key(&table.tenant, pending.conversation_id)).when(same);
-    was_done(table.store.transact(&[settling]).await).map(drop)
+    was_done(table.store.transact(&[settling]).await)
 }
