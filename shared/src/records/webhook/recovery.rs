@@ -198,8 +198,11 @@ impl Recovering<'_> {
     async fn note(&mut self) -> Result<(), TableError> {
         if !self.is_noted {
             let seen = health::of(self.table, self.id.into()).await?;
-            let deferred = Observed { deferred_at: Some(self.now), ..Observed::default() };
-            health::keep(self.table, &seen, &deferred, self.now, self.now).await?;
+            // An earlier attempt of the request may have noted it, and the tick still looks.
+            if seen.due_at.is_none() || seen.looked || !seen.has_noted_deferral(self.now) {
+                let deferred = Observed { deferred_at: Some(self.now), ..Observed::default() };
+                health::keep(self.table, &seen, &deferred, self.now, self.now).await?;
+            }
             self.is_noted = true;
         }
         Ok(())
