@@ -224,7 +224,7 @@ pub async fn existing(
     Ok(found)
 }
 
-/// Lets the tick send a delivery that was given up, for the recovery `by`. Returns whether it does.
+/// Lets the tick send a delivery that was given up, for the recovery `by`. Returns whether this recovery sends it.
 ///
 /// # Errors
 /// [`TableError`].
@@ -235,9 +235,11 @@ pub async fn revive(
     by: Uuid,
     now: Timestamp,
 ) -> Result<bool, TableError> {
-    let may = was.state == DeliveryState::Dead && was.asked_by != Some(by);
+    if was.asked_by == Some(by) {
+        return Ok(true);
+    }
     let is = was.clone().decide(DeliveryOutcome::Recovered { by }, now);
-    Ok(may && table.replace((endpoint, was.id), was, is).await?.is_some())
+    Ok(was.state == DeliveryState::Dead && table.replace((endpoint, was.id), was, is).await?.is_some())
 }
 
 /// What subscriptions to events of `conversation` are narrowed by.

@@ -18,7 +18,7 @@ use crate::records::webhook::subscription::{EventPattern, Subscriptions};
 use crate::request::error::{Error, OnMissing as _, Result};
 use crate::table::page::{Order, PageQuery};
 use crate::table::{Table, TableError};
-use crate::values::id::{AssistantId, EndpointId, WebhookId};
+use crate::values::id::{AssistantId, DeliveryId, EndpointId, WebhookId};
 use crate::values::time::Timestamp;
 
 /// The most events that one request compares with the deliveries.
@@ -98,14 +98,15 @@ pub async fn recover(
     let found = event::find(table, &LogStretch { after, since, until, most: MOST }, is_wanted, now).await;
     let FoundEvents { wanted, next } = found.map_err(|error| unknown_after(error, Location::body()))?;
     let subscriptions = Subscriptions::of(Arc::new(vec![webhook]));
-    let mut recovering = Recovering { table, id, subscriptions, by, now, is_noted: false, recovered: 0 };
+    let recovered = BTreeSet::new();
+    let mut recovering = Recovering { table, id, subscriptions, by, now, is_noted: false, recovered };
     for some in wanted.chunks(AT_ONCE) {
         recovering.compare(some).await?;
     }
     if after.is_none() {
         recovering.unlogged(recovery).await?;
     }
-    Ok(RecoveredEvents { recovered: recovering.recovered, next })
+    Ok(RecoveredEvents { recovered: recovering.recovered.len() as u64, next })
 }
 
 /// A recovery under way.
@@ -117,7 +118,8 @@ struct Recovering<'a> {
     now: Timestamp,
     /// Whether the tick looks for deliveries to this endpoint.
     is_noted: bool,
-    recovered: u64,
+    /// The deliveries that are sent again, also those that an earlier attempt of the request has found.
+    recovered: BTreeSet<DeliveryId>,
 }
 
 impl Recovering<'_> {
@@ -131,8 +133,7 @@ impl Recovering<'_> {
         let new: Vec<NewDelivery> = missing.iter().filter_map(|event| self.new_delivery(event, &named)).collect();
         if !new.is_empty() {
             self.note().await?;
-            delivery::enqueue(self.table, endpoint, &new, self.now).await?;
-            self.recovered += new.len() as u64;
+            self.recovered.extend(delivery::enqueue(self.table, endpoint, &new, self.now).await?);
         }
         self.revive(existing.into_values().flatten()).await
     }
@@ -179,15 +180,16 @@ impl Recovering<'_> {
 
     /// Lets the tick send the deliveries that were given up.
     async fn revive(&mut self, deliveries: impl Iterator<Item = Delivery>) -> Result<()> {
-        let dead: Vec<Delivery> = deliveries.filter(|made| made.state == DeliveryState::Dead).collect();
-        if dead.is_empty() {
+        let is_of_this = |made: &Delivery| made.state == DeliveryState::Dead || made.asked_by == Some(self.by);
+        let wanted: Vec<Delivery> = deliveries.filter(is_of_this).collect();
+        if wanted.is_empty() {
             return Ok(());
         }
         self.note().await?;
         let (table, endpoint, by, now) = (self.table, self.id.into(), self.by, self.now);
-        let revive: Vec<_> = dead.iter().map(|was| delivery::revive(table, endpoint, was, by, now)).collect();
-        let revived: Vec<bool> = stream::iter(revive).buffer_unordered(CONCURRENT).try_collect().await?;
-        self.recovered += revived.into_iter().filter(|revived| *revived).count() as u64;
+        let revive: Vec<_> = wanted.iter().map(|was| delivery::revive(table, endpoint, was, by, now)).collect();
+        let revived: Vec<bool> = stream::iter(revive).buffered(CONCURRENT).try_collect().await?;
+        self.recovered.extend(wanted.iter().zip(revived).filter(|(_, revived)| *revived).map(|(was, _)| was.id));
         Ok(())
     }
 
@@ -196,8 +198,11 @@ impl Recovering<'_> {
     async fn note(&mut self) -> Result<(), TableError> {
         if !self.is_noted {
             let seen = health::of(self.table, self.id.into()).await?;
-            let deferred = Observed { deferred_at: Some(self.now), ..Observed::default() };
-            health::keep(self.table, &seen, &deferred, self.now, self.now).await?;
+            // An earlier attempt of the request may have noted it, and the tick still looks.
+            if seen.due_at.is_none() || seen.looked || !seen.has_noted_deferral(self.now) {
+                let deferred = Observed { deferred_at: Some(self.now), ..Observed::default() };
+                health::keep(self.table, &seen, &deferred, self.now, self.now).await?;
+            }
             self.is_noted = true;
         }
         Ok(())
