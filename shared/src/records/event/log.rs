@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{DAY, EVENT_DAYS, Event, EventId, EventKind, EventPage, EventQuery};
 use crate::input::{Issues, Location};
+use crate::records::conversation::Conversation;
 use crate::request::error::{Error, Result};
 use crate::table::error::Cancelled;
 use crate::table::item::{from_item, number, readable};
@@ -57,28 +58,43 @@ enum Refused {
     Taken,
     /// One of its events is logged already.
     Logged,
+    /// The conversation that the events are about has changed.
+    Changed,
 }
 
-/// Appends events to the log, in their order, except for those that are there already.
+/// Appends events to the log, in their order, except for those that are there already. Where the conversation
+/// `unchanged` is no longer as it was read, appends none and returns false.
 ///
 /// # Errors
 /// [`TableError`]: some may have been appended.
-pub async fn append(table: &Table, events: &[Event], now: Timestamp) -> std::result::Result<(), TableError> {
+pub async fn append(
+    table: &Table,
+    events: &[Event],
+    unchanged: Option<&Conversation>,
+    now: Timestamp,
+) -> std::result::Result<bool, TableError> {
     let mut page = Vec::new();
     let mut bytes = 0;
     for event in events {
         let length = event.data.len() + event.previous.as_ref().map_or(0, super::JsonObject::len);
         if page.len() == ON_PAGE || (bytes + length > PAGE_BYTES && !page.is_empty()) {
-            append_page(table, std::mem::take(&mut page), now).await?;
+            if !append_page(table, std::mem::take(&mut page), unchanged, now).await? {
+                return Ok(false);
+            }
             bytes = 0;
         }
         bytes += length;
         page.push(event.clone());
     }
-    append_page(table, page, now).await
+    append_page(table, page, unchanged, now).await
 }
 
-async fn append_page(table: &Table, mut events: Vec<Event>, now: Timestamp) -> std::result::Result<(), TableError> {
+async fn append_page(
+    table: &Table,
+    mut events: Vec<Event>,
+    unchanged: Option<&Conversation>,
+    now: Timestamp,
+) -> std::result::Result<bool, TableError> {
     let mut round = table.store.backoff();
     let mut last = table.store.recent.last_page(table.tenant.org());
     while !events.is_empty() {
@@ -94,11 +110,16 @@ async fn append_page(table: &Table, mut events: Vec<Event>, now: Timestamp) -> s
         }
         let page = LogPage { number, at: now, events: events.iter().map(|event| (event.id, event.event)).collect() };
         transaction.write(Write::create(table.item(number, &page)?)).or(Refused::Taken);
+        if let Some(was) = unchanged {
+            let condition = was.version.unchanged(was.id.0);
+            transaction.write(Write::check(table.key::<Conversation>(was.id), condition)).or(Refused::Changed);
+        }
         match transaction.commit().await {
             Ok(()) => {
                 table.store.recent.note_page(table.tenant.org(), number);
-                return Ok(());
+                return Ok(true);
             }
+            Err(Cancelled::Condition(Refused::Changed, _)) => return Ok(false),
             Err(Cancelled::Condition(Refused::Taken, _)) => round.again("the log of events").await?,
             Err(Cancelled::Condition(Refused::Logged, _)) => {
                 let keys: Vec<Key> = events.iter().map(|event| table.key::<Event>(event.id)).collect();
@@ -108,7 +129,7 @@ async fn append_page(table: &Table, mut events: Vec<Event>, now: Timestamp) -> s
             Err(cancelled) => return Err(cancelled.into()),
         }
     }
-    Ok(())
+    Ok(true)
 }
 
 /// The number of the last page.
