@@ -257,8 +257,17 @@ pub async fn recover(world: &World, options: &FaultRunOptions) -> Result<f64, Tr
             continue;
         }
         let mut dbg: BTreeMap<String, (usize, Option<Timestamp>)> = BTreeMap::new();
-        for (k, at) in world.due().await? { let e = dbg.entry(k.split('#').next().unwrap_or_default().to_owned()).or_default(); e.0 += 1; e.1 = Some(e.1.map_or(at, |b| b.min(at))); }
-        eprintln!("DBG {:?} {} {dbg:?} repeats {}", dbg_begun.elapsed(), now_text(world), world.stack.objects.failed_records()?.len());
+        for (k, at) in world.due().await? {
+            let e = dbg.entry(k.split('#').next().unwrap_or_default().to_owned()).or_default();
+            e.0 += 1;
+            e.1 = Some(e.1.map_or(at, |b| b.min(at)));
+        }
+        eprintln!(
+            "DBG {:?} {} {dbg:?} repeats {}",
+            dbg_begun.elapsed(),
+            now_text(world),
+            world.stack.objects.failed_records()?.len()
+        );
         let Some(next) = world.next_due().await? else { break };
         step = if news() > known { MINUTE } else { (step * 2).min(LONGEST) };
         known = news();
