@@ -157,7 +157,7 @@ async fn count(bench: &Bench, figures: &mut Figures) -> Result<()> {
     let some = CHANGES * asking.calls * LANES / (figure(KNOWN.unsigned_abs()) * figure(RATE.0 as u64));
     figures.push(row(
         "without a webhook: calls for 10,000 changes at 500 a second, by ten processes",
-        a_change,
+        some,
         Unit::Calls,
     ));
     for (which, place, changes) in [("alone", 1, Mix::SINGLE.len()), ("each of a batch of 100", 0, Mix::BATCH.count())]

@@ -246,28 +246,14 @@ pub async fn recover(world: &World, options: &FaultRunOptions) -> Result<f64, Tr
     let (begun, mut step, mut known) = (world.clock.now(), MINUTE, news());
     let (mut expired, mut random) = (begun, Rng::with_seed(world.plan.seed));
     let end = begun.plus_seconds(DAYS * 86_400);
-    let dbg_begun = Instant::now();
     while world.clock.now() < end {
         world.minute().await;
         world.stack.settle().await?;
         if !world.stack.objects.failed_records()?.is_empty() {
-            eprintln!("DBG redrive {:?}", dbg_begun.elapsed());
             // Redrive runs every few minutes, for half a day.
             world.skip(MINUTE);
             continue;
         }
-        let mut dbg: BTreeMap<String, (usize, Option<Timestamp>)> = BTreeMap::new();
-        for (k, at) in world.due().await? {
-            let e = dbg.entry(k.split('#').next().unwrap_or_default().to_owned()).or_default();
-            e.0 += 1;
-            e.1 = Some(e.1.map_or(at, |b| b.min(at)));
-        }
-        eprintln!(
-            "DBG {:?} {} {dbg:?} repeats {}",
-            dbg_begun.elapsed(),
-            now_text(world),
-            world.stack.objects.failed_records()?.len()
-        );
         let Some(next) = world.next_due().await? else { break };
         step = if news() > known { MINUTE } else { (step * 2).min(LONGEST) };
         known = news();
@@ -316,8 +302,4 @@ pub fn endpoints(world: &World) -> Vec<(String, EndpointKind)> {
     let runs = world.plan.campaigns.iter().enumerate();
     let connectors = runs.filter_map(|(number, run)| Some((path_of_connector(number), run.connector?)));
     webhooks.chain(connectors).collect()
-}
-
-fn now_text(world: &World) -> String {
-    format!("{:?}", world.clock.now())
 }
