@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use embedded_dynamodb::partitions::{Counting, Partitions, Unit as Units};
+use embedded_dynamodb::partitions::{Counting, Partition, Partitions, Unit as Units};
 use local::faults::Faults;
 use local::receiver::{Received, Receiver};
 use local::{Settings, Stack};
@@ -38,10 +38,14 @@ const ROUNDS: usize = 10;
 const TICKS: usize = 60;
 /// The time between two looks at the log.
 const GLANCE: Duration = Duration::from_millis(10);
+/// How long a call of the database takes where times are compared.
+const CALL: Duration = Duration::from_millis(6);
 /// The changes of which a figure tells.
 const CHANGES: f64 = 10_000.0;
 /// Lanes of the stream: each may be a process of its own.
 const LANES: f64 = 10.0;
+/// The milliseconds of a batch of 100 at which ten lanes handle 1,000 changes a second, twice as many as are made.
+const MOST: f64 = 1000.0;
 
 /// The webhooks of an organisation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,9 +97,20 @@ struct Cost {
     calls: f64,
     read: f64,
     written: f64,
+    /// Milliseconds, where each call takes [`CALL`].
+    took: f64,
 }
 
 impl Cost {
+    fn and(self, other: Self) -> Self {
+        Self {
+            calls: self.calls + other.calls,
+            read: self.read + other.read,
+            written: self.written + other.written,
+            took: self.took + other.took,
+        }
+    }
+
     /// What this is more than `other`, for each of `count`.
     fn above(self, other: Self, count: usize) -> Self {
         let each = |own: f64, other: f64| (own - other) / figure(count as u64);
@@ -103,6 +118,7 @@ impl Cost {
             calls: each(self.calls, other.calls),
             read: each(self.read, other.read),
             written: each(self.written, other.written),
+            took: each(self.took, other.took),
         }
     }
 }
@@ -139,8 +155,7 @@ async fn count(bench: &Bench, figures: &mut Figures) -> Result<()> {
         let batch = busy.told(Mix::BATCH).await?;
         let mut single = Cost::default();
         for mix in Mix::SINGLE {
-            let Cost { calls, read, written } = busy.told(mix).await?;
-            single = Cost { calls: single.calls + calls, read: single.read + read, written: single.written + written };
+            single = single.and(busy.told(mix).await?);
         }
         busy.clock.skip(Duration::from_secs(KNOWN.unsigned_abs() + 1));
         let asking = busy.told(Mix::SINGLE[1]).await?.above(busy.told(Mix::SINGLE[1]).await?, 1);
@@ -160,17 +175,25 @@ async fn count(bench: &Bench, figures: &mut Figures) -> Result<()> {
         some,
         Unit::Calls,
     ));
-    for (which, place, changes) in [("alone", 1, Mix::SINGLE.len()), ("each of a batch of 100", 0, Mix::BATCH.count())]
-    {
-        let of = |(batch, single, _): &(Cost, Cost, Cost)| if place == 0 { *batch } else { *single };
+    let cases = [("alone", Mix::SINGLE.len(), [5.0, 6.5]), ("each of a batch of 100", Mix::BATCH.count(), [2.5, 5.5])];
+    for (which, changes, most) in cases {
+        let of = |(batch, single, _): &(Cost, Cost, Cost)| if which == "alone" { *single } else { *batch };
         let (none, read, sent) = (of(&costs[0]), of(&costs[1]), of(&costs[2]));
         let logged = read.above(none, changes);
         let delivered = sent.above(read, changes * PATHS.len());
-        for (what, cost) in [("an event in the log", logged), ("a delivery of it, before it is sent", delivered)] {
-            figures.push(row(&format!("{what}, {which}: write units"), cost.written, Unit::CapacityUnits));
+        let whats = [("an event in the log", logged), ("a delivery of it, before it is sent", delivered)];
+        for ((what, cost), most) in whats.into_iter().zip(most) {
+            let written = row(&format!("{what}, {which}: write units"), cost.written, Unit::CapacityUnits);
+            figures.push(written.must(Must::AtMost(most)));
             figures.push(row(&format!("{what}, {which}: read units"), cost.read, Unit::CapacityUnits));
             figures.push(row(&format!("{what}, {which}: calls"), cost.calls, Unit::Calls));
         }
+    }
+    let batch = |place: usize| costs[place].0.took;
+    let what = "a batch of 100 changes, 6 ms for each call of the database";
+    for (place, name) in [(1, "told in the log"), (2, "and in three deliveries of each")] {
+        let row = row(&format!("{what}: {name}"), batch(place), Unit::Milliseconds);
+        figures.push(row.compared_with("without a webhook", batch(0)).must(Must::AtMost(MOST)));
     }
     Ok(())
 }
@@ -205,6 +228,11 @@ async fn follow(bench: &Bench, figures: &mut Figures) -> Result<()> {
         let [lost, doubled] = log.wrong(&made);
         figures.push(exactly_none(&format!("{what}: changes without an event in the log"), lost));
         figures.push(exactly_none(&format!("{what}: changes with two"), doubled));
+        figures.push(row(
+            &format!("{what}: write units of an event with its page, at this rate"),
+            busy.of_log(&log),
+            Unit::CapacityUnits,
+        ));
         if subscribed == Subscribed::Sent {
             busy.deliver(figures).await?;
         }
@@ -322,6 +350,16 @@ impl Busy {
         Table::new(self.stack.store(), self.organisation.tenant)
     }
 
+    /// The write units of the log for each of its events.
+    fn of_log(&self, log: &Seen) -> f64 {
+        let is_of_log = |of: &Partition| {
+            of.unit == Units::Write && ["#EVENT#", "#EVENT_LOG"].iter().any(|part| of.key.contains(part))
+        };
+        let units: f64 =
+            self.partitions.heat().iter().filter(|(of, _)| is_of_log(of)).map(|(_, heat)| heat.units).sum();
+        units / figure(log.0.len() as u64)
+    }
+
     async fn post(&self, path: &str, body: &Value) -> Result<Value> {
         self.organisation.post(&self.stack, path, body).await
     }
@@ -379,14 +417,17 @@ impl Busy {
         self.stack.settle().await?;
         self.change(mix, &mut Made::new()).await?;
         self.partitions.forget();
-        let before = self.faults.requests().len();
+        self.faults.set_latency(CALL);
+        let (before, begun) = (self.faults.requests().len(), Instant::now());
         self.stack.stream.drain_for(TELLING).await?;
+        let took = milliseconds(begun.elapsed());
+        self.faults.set_latency(Duration::ZERO);
         let calls = figure((self.faults.requests().len() - before) as u64);
         let heat = self.partitions.heat();
         let units = |unit: Units| heat.iter().filter(|(of, _)| of.unit == unit).map(|(_, heat)| heat.units).sum();
         let (read, written) = (units(Units::Read), units(Units::Write));
         self.stack.settle().await?;
-        Ok(Cost { calls, read, written })
+        Ok(Cost { calls, read, written, took })
     }
 
     /// Makes changes as fast as a busy organisation does; also returns how many in a second.
