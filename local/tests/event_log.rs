@@ -69,7 +69,7 @@ async fn write(stack: &Stack, record: u64) {
             let table = process(stack);
             let patience = Duration::from_millis(if fastrand::u8(..) < 40 { 20 } else { 20_000 });
             let written = tokio::time::timeout(patience, event::append(&table, &batch, None, now())).await;
-            if matches!(written, Ok(Ok(()))) && fastrand::u8(..) < 200 {
+            if matches!(written, Ok(Ok(true))) && fastrand::u8(..) < 200 {
                 break;
             }
         }

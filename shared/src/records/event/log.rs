@@ -25,6 +25,9 @@ const PAGE_BYTES: usize = 3 * 1024 * 1024;
 const PAGE_DAYS: i64 = 90;
 /// The most bytes of the events in one answer.
 const ANSWER_BYTES: usize = 4 * 1024 * 1024;
+/// Seconds for which a process asks for the last page each time, after another one has written it: a refused transaction
+/// costs as much as one that is made.
+const SHARED: i64 = 10;
 /// The pages that are read at once, and the most of such readings for one request.
 const READING: (usize, usize) = (20, 10);
 
@@ -96,7 +99,8 @@ async fn append_page(
     now: Timestamp,
 ) -> std::result::Result<bool, TableError> {
     let mut round = table.store.backoff();
-    let mut last = table.store.recent.last_page(table.tenant.org());
+    let (org, recent) = (table.tenant.org(), &table.store.recent);
+    let (mut last, mut from) = (recent.last_page(org, now), now);
     while !events.is_empty() {
         let number = match last.take() {
             Some(last) => last + 1,
@@ -116,11 +120,14 @@ async fn append_page(
         }
         match transaction.commit().await {
             Ok(()) => {
-                table.store.recent.note_page(table.tenant.org(), number);
+                recent.note_page(org, number, from);
                 return Ok(true);
             }
             Err(Cancelled::Condition(Refused::Changed, _)) => return Ok(false),
-            Err(Cancelled::Condition(Refused::Taken, _)) => round.again("the log of events").await?,
+            Err(Cancelled::Condition(Refused::Taken, _)) => {
+                from = now.plus_seconds(SHARED);
+                round.again("the log of events").await?;
+            }
             Err(Cancelled::Condition(Refused::Logged, _)) => {
                 let keys: Vec<Key> = events.iter().map(|event| table.key::<Event>(event.id)).collect();
                 let logged = table.store.get_attributes(&keys, "pk, sk").await?;
