@@ -3,7 +3,8 @@
 //! - [`plan`] is made from a seed. [`world`] is the service with its customers, and their actions.
 //! - [`acts`] are the events of a run: closes at a steady rate in real time, campaigns, then recovery in skipped
 //!   time.
-//! - [`check`] compares the events that arrived with the expected ones. [`report`] prints the result.
+//! - [`check`] compares the events that arrived with the expected ones, and [`told`] the log of every change. [`report`]
+//!   prints the result.
 //!
 //! The same seed makes the same plan and the same random numbers. Which request gets which number depends on timing.
 
@@ -11,6 +12,7 @@ pub mod acts;
 pub mod check;
 pub mod plan;
 pub mod report;
+pub mod told;
 pub mod world;
 
 use std::path::{Path, PathBuf};
@@ -135,7 +137,7 @@ impl FaultRunOptions {
                 (0.0005, Fault::LoseAnswer),
             ],
             // Otherwise so few conversations would not reach the limit.
-            partitions: 0.01,
+            partitions: 0.05,
             stream: StreamFaults {
                 redelivered: 0.1,
                 split: 0.2,
@@ -201,6 +203,7 @@ pub async fn run(options: &FaultRunOptions, say: fn(&str, Duration)) -> Result<F
     let logs = check::logs(&world).await?;
     checks.extend(check::closed(&world, &closed, &received_events, &logs));
     checks.push(check::repeats(&world, &received_events, &logs));
+    checks.extend(told::events(&world, &finished).await?);
     checks.push(check::expiry(&world, &logs).await?);
     done(format!("{} deliveries expired", logs.iter().map(Vec::len).sum::<usize>()));
     // Until here the units of partitions are refilled, second by second.

@@ -68,8 +68,8 @@ async fn write(stack: &Stack, record: u64) {
             // Some processes die while they write.
             let table = process(stack);
             let patience = Duration::from_millis(if fastrand::u8(..) < 40 { 20 } else { 20_000 });
-            let written = tokio::time::timeout(patience, event::append(&table, &batch, now())).await;
-            if matches!(written, Ok(Ok(()))) && fastrand::u8(..) < 200 {
+            let written = tokio::time::timeout(patience, event::append(&table, &batch, None, now())).await;
+            if matches!(written, Ok(Ok(true))) && fastrand::u8(..) < 200 {
                 break;
             }
         }
@@ -120,8 +120,8 @@ async fn a_reader_misses_no_event_and_gets_none_twice() {
 async fn an_event_can_be_read_for_thirty_days() {
     let (stack, _) = with_faults(empty()).await;
     let table = process(&stack);
-    event::append(&table, &[change(1, 1)], now()).await.unwrap();
-    event::append(&table, &[change(1, 2)], now().plus_seconds(DAY)).await.unwrap();
+    event::append(&table, &[change(1, 1)], None, now()).await.unwrap();
+    event::append(&table, &[change(1, 2)], None, now().plus_seconds(DAY)).await.unwrap();
     let events = async |days: i64, after| event::list(&table, &query(10, after), now().plus_seconds(days * DAY)).await;
     let first = change(1, 1).id;
     assert_eq!(events(29, None).await.unwrap().items.len(), 2);
@@ -138,7 +138,7 @@ async fn a_page_of_events_ends_before_it_is_too_long() {
     let long =
         |number| Event { data: JsonObject::of(&json!({"text": "x".repeat(250_000)})).unwrap(), ..change(1, number) };
     let all: Vec<Event> = (0..40).map(long).collect();
-    event::append(&table, &all, now()).await.unwrap();
+    event::append(&table, &all, None, now()).await.unwrap();
     let page = event::list(&table, &query(100, None), now()).await.unwrap();
     assert!((10..20).contains(&page.items.len()), "{}", page.items.len());
     assert_eq!(page.next, page.items.last().map(|event| event.id));

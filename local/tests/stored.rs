@@ -62,6 +62,7 @@ fn records() -> Vec<(&'static str, &'static str, Reads)> {
         ("DatasourceLink", "", reads::<DatasourceLink>),
         ("Delivery", "", reads::<Delivery>),
         ("EndpointHealth", "#ENDPOINT_HEALTH#", reads::<EndpointHealth>),
+        ("Event", "#EVENT#", reads::<Event>),
         ("Form", "", reads::<Form>),
         ("Intent", "", reads::<Intent>),
         ("IntentLink", "", reads::<IntentLink>),

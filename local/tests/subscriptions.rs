@@ -3,9 +3,13 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use shared::records::event::EventKind;
+use shared::records::conversation::Conversation;
+use shared::records::event::{self, Event, EventId, EventKind};
+use shared::values::id::ConversationId;
+use shared::values::json::JsonObject;
+use shared::values::time::Timestamp;
 
-use crate::support::fixture::failure;
+use crate::support::fixture::{NOW, failure};
 use crate::support::sending::{Org, Setup, id_of};
 
 /// An organisation with a webhook at `/hook`.
@@ -129,6 +133,29 @@ async fn a_conversation_is_told_from_its_opening_to_its_end() {
     assert_eq!(hook.types().await, all);
     hook.setup.ask(&hook.org, "DELETE", &format!("/api/v1/conversation/{}", id_of(&opened)), &Value::Null).await;
     assert_eq!(hook.types().await["conversation.deleted"], 1);
+}
+
+#[tokio::test]
+async fn no_update_is_told_of_a_conversation_that_has_changed_since() {
+    let hook = Subscriber::of(json!({"events": ["conversation.*"]})).await;
+    let assistant = hook.post("/api/v1/assistant", json!({})).await;
+    let opened = hook.setup.open(&hook.org, &assistant).await;
+    hook.setup.settle().await;
+    let id: ConversationId = serde_json::from_value(opened["id"].clone()).unwrap();
+    let (table, now) = (&hook.org.table, Timestamp::from_unix_millis(NOW));
+    let append = async |was: &Conversation| {
+        let (kind, sequence) = (EventKind::CONVERSATION_UPDATED, was.version.number() + 1);
+        let event = EventId::of_change(kind, id.0, &sequence.to_string());
+        let event = Event::new(kind, event, (now, sequence), JsonObject::of(was).unwrap());
+        event::append(table, &[event], Some(was), now).await.unwrap()
+    };
+    let was = table.find::<Conversation>(id).await.unwrap().unwrap();
+    hook.setup.close(&hook.org, &opened).await;
+    hook.setup.settle().await;
+    assert!(!append(&was).await);
+    let kinds: Vec<Value> = hook.log(10).await.iter().map(|event| event["event"].clone()).collect();
+    assert_eq!(kinds, ["conversation.opened", "conversation.closed"]);
+    assert!(append(&table.find::<Conversation>(id).await.unwrap().unwrap()).await);
 }
 
 #[tokio::test]

@@ -424,7 +424,7 @@ impl Reaction {
     }
 
     /// Reacts to the changes of one organisation, all at once. If this fails, it reacts to each change separately, so
-    /// that one failing record does not stop the others.
+    /// that one failing record does not stop the others. Later changes of that record wait until the stream repeats them.
     async fn react_to(&self, cx: &EventContext<'_>, tenant: Tenant, changes: &[(usize, &Change)]) -> Handled {
         let service = cx.service;
         let (now, audit_days) = (service.clock.now(), service.config.audit_days);
@@ -437,10 +437,15 @@ impl Reaction {
             return Err(Unhandled::at(first, cause));
         }
         tracing::warn!(reaction = self.name, changes = changes.len(), %cause, "a reaction to several changes failed");
-        let mut unhandled = Vec::new();
+        let (mut unhandled, mut failed) = (Vec::new(), Vec::new());
         for (at, change) in changes {
-            let result = (self.react)(cx, &[*change]).await;
-            unhandled.extend(result.err().map(|cause| Unhandled::at(*at, cause)));
+            if failed.contains(&change.key()) {
+                continue;
+            }
+            if let Err(cause) = (self.react)(cx, &[*change]).await {
+                failed.push(change.key());
+                unhandled.push(Unhandled::at(*at, cause));
+            }
         }
         Unhandled::first(unhandled)
     }

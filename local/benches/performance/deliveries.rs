@@ -13,8 +13,9 @@ use serde_json::{Value, json};
 use shared::records::assistant::Assistant;
 use shared::records::conversation::Conversation;
 use shared::records::delivery::{
-    self, Delivery, DeliveryOutcome, DeliveryState, EndpointHealth, EventId, NewDelivery, Observed,
+    self, Delivery, DeliveryOutcome, DeliveryState, EndpointHealth, NewDelivery, Observed,
 };
+use shared::records::event::EventId;
 use shared::records::widget::Widget;
 use shared::table::Table;
 use shared::table::page::PageQuery;

@@ -21,6 +21,7 @@ mod ceilings;
 mod contention;
 mod costs;
 mod deliveries;
+mod events;
 mod first;
 mod import;
 mod limits;
@@ -100,6 +101,8 @@ enum Measure {
     Limits,
     /// What one organisation can do in a second, by the units of the hottest partition
     Ceilings,
+    /// What events cost, and whether each change of a busy organisation is told once
+    Events,
     /// Deliveries: of many tenants, to a connector, and with little memory and few descriptors
     Deliveries,
     /// How fast the events of one organisation arrive while another organisation has slow endpoints
@@ -127,7 +130,7 @@ async fn main() -> Result<ExitCode> {
     }
     let all = arguments.measures.is_empty();
     let wanted = if all { Measure::value_variants() } else { &arguments.measures };
-    let in_process = !all && wanted.iter().all(|measure| matches!(measure, Measure::Ceilings | Measure::Neighbours));
+    let in_process = !all && wanted.iter().all(|measure| measure.is_in_process());
     let mut bench = if in_process { Bench::of_checkout()? } else { Bench::build()? };
     if arguments.check {
         return ratchet::check(&mut bench).await;
@@ -181,6 +184,11 @@ async fn measure_new(bench: &mut Bench) -> Result<ExitCode> {
 }
 
 impl Measure {
+    /// Whether it runs inside the harness, and needs no build of a function.
+    const fn is_in_process(self) -> bool {
+        matches!(self, Self::Ceilings | Self::Events | Self::Neighbours)
+    }
+
     /// Whether the functions are compared with other programs, which take long to build.
     const fn has_references(self) -> bool {
         !matches!(
@@ -193,6 +201,7 @@ impl Measure {
                 | Self::Contention
                 | Self::Limits
                 | Self::Ceilings
+                | Self::Events
                 | Self::Import
                 | Self::Deliveries
                 | Self::Neighbours
@@ -221,6 +230,7 @@ impl Measure {
             Self::Contention => contention::measure(bench, figures),
             Self::Limits => limits::measure(bench, figures).await,
             Self::Ceilings => ceilings::measure(bench, figures).await,
+            Self::Events => events::measure(bench, figures),
             Self::Deliveries => {
                 bench.build_sender()?;
                 deliveries::measure(bench, figures)

@@ -114,7 +114,7 @@ pub(super) async fn log_events(table: &Table, records: Vec<Value>) -> Result<(),
         let data = JsonObject::of(&closed).unwrap_or_default();
         let event = Event::new(EventKind::CONVERSATION_CLOSED, EventId(conversation_id.0), at, data);
         let event = Event { conversation: Some(conversation_id), ..event };
-        event::append(table, &[event], Timestamp::from_unix_millis(NEVER)).await.map_err(trouble)?;
+        event::append(table, &[event], None, Timestamp::from_unix_millis(NEVER)).await.map_err(trouble)?;
     }
     Ok(())
 }

@@ -18,7 +18,7 @@ use crate::fault_run::plan::{CallerAct, EndpointKind};
 use crate::fault_run::world::{MINUTE, World, at_once, member, path_of_connector, path_of_webhook};
 
 /// One of so many contacts of a campaign is changed.
-const CHANGED: usize = 10;
+pub const CHANGED: usize = 10;
 /// The most contacts in a request that adds some. The request has 35 seconds of the service's clock, which in the full
 /// run take 2.3 seconds of the machine's.
 const ADDED_AT_ONCE: usize = 250;

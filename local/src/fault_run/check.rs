@@ -15,10 +15,10 @@ use shared::values::id::{CampaignContactId, ContactId, ConversationId, DeliveryI
 use uuid::Uuid;
 
 use crate::Trouble;
-use crate::fault_run::FaultRunOptions;
 use crate::fault_run::acts::{self, Closed, FinishedCampaign, contacts_of, is_delivery};
 use crate::fault_run::plan::{EndpointKind, PlannedCampaign};
 use crate::fault_run::world::{Channel, LONG_TICK, World, member, path_of_connector, path_of_webhook};
+use crate::fault_run::{FaultRunOptions, told};
 use crate::receiver::Received;
 
 /// The window in which a connector's requests are counted, in seconds.
@@ -36,11 +36,13 @@ pub struct Check {
 }
 
 impl Check {
-    const fn that(what: &'static str) -> Self {
+    /// A check without a case so far.
+    pub const fn that(what: &'static str) -> Self {
         Self { what, seen: 0, wrong: Vec::new() }
     }
 
-    fn see(&mut self, right: bool, wrong: impl FnOnce() -> String) {
+    /// Adds a case.
+    pub fn see(&mut self, right: bool, wrong: impl FnOnce() -> String) {
         self.seen += 1;
         if !right {
             self.wrong.push(wrong());
@@ -83,7 +85,7 @@ pub fn read(world: &World) -> (ReceivedEvents, Vec<Check>) {
         webhooks.chain(connectors).collect()
     };
     let (mut received_events, mut events) = (ReceivedEvents::new(), HashMap::new());
-    for received in world.receiver.all() {
+    for received in world.receiver.all().into_iter().filter(|received| received.path != told::PATH) {
         let Received { path, headers, at, .. } = &received;
         let (body, id) = (String::from_utf8_lossy(&received.body), header(&received, "webhook-id"));
         let seconds = header(&received, "webhook-timestamp").parse().unwrap_or_default();

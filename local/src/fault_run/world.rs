@@ -165,6 +165,7 @@ impl World {
         };
         for number in 0..ORGANISATIONS {
             world.organisations.push(world.found(number).await?);
+            world.subscribe(number).await?;
         }
         for number in 0..world.plan.webhooks.len() {
             world.webhooks.push(world.register(number).await?);
@@ -242,7 +243,7 @@ impl World {
     }
 
     /// The data of a record that is created before the faults begin.
-    async fn make(&self, organisation: usize, path: &str, body: Value) -> Result<Value, Trouble> {
+    pub(super) async fn make(&self, organisation: usize, path: &str, body: Value) -> Result<Value, Trouble> {
         let answered = self.call(organisation, "POST", path, "", &body, None).await?;
         match answered.status {
             200 | 201 => Ok(answered.body["data"].clone()),

@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::future::try_join_all;
+use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -47,6 +48,8 @@ use crate::values::time::Timestamp;
 pub const KNOWN: i64 = 30;
 /// The most webhooks of an organisation: the limit of their quota.
 const MOST_WEBHOOKS: usize = 1000;
+/// Changes whose messages are read at the same time.
+const READING: usize = 8;
 
 /// What the schema of a message says of its context.
 const CONTEXT: &str =
@@ -86,11 +89,11 @@ pub(super) async fn tell(cx: &Reacting<'_>, changes: &[&Change]) -> Result<()> {
     if telling.subscriptions.is_empty() {
         return Ok(());
     }
-    let mut told = Vec::new();
-    for change in changes {
-        told.extend(telling.events(change).await?);
-    }
-    telling.publish(told).await
+    let events: Vec<_> = changes.iter().map(|change| telling.events(change)).collect();
+    let told: Vec<Vec<Told>> = stream::iter(events).buffered(READING).try_collect().await?;
+    telling.publish(told.into_iter().flatten().collect()).await?;
+    // Only now: the tick must not tell of a change of a conversation whose opening is not in the log yet.
+    telling.note_pending(changes).await
 }
 
 /// Tells of the conversations that have changed in the last minute.
@@ -112,7 +115,11 @@ async fn tell_conversation(cx: &EventContext<'_>, key: Key) -> Result<bool> {
         let (kind, sequence) = (EventKind::CONVERSATION_UPDATED, conversation.version.number() + 1);
         let id = EventId::of_change(kind, conversation.id.0, &sequence.to_string());
         let telling = Telling::of(&table, now).await?;
-        telling.publish(of_conversation(kind, id, sequence, &conversation).into_iter().collect()).await?;
+        let told = of_conversation(kind, id, sequence, &conversation).into_iter().collect();
+        // Where it has changed since, its close may be in the log already. The next tick looks again.
+        if !telling.publish_if(told, Some(&conversation)).await? {
+            return Ok(false);
+        }
     }
     Ok(pending::settle(&table, &noted).await?)
 }
@@ -184,7 +191,7 @@ impl<'a> Telling<'a> {
         Ok(of_record(change, kinds)?.into_iter().collect())
     }
 
-    /// The events of a conversation and its messages. A new message or a changed field is only noted: the tick tells of it.
+    /// The events of a conversation and its messages. The tick tells of a new message and of a changed field.
     async fn of_conversation(&self, change: &Change) -> Result<Vec<Told>> {
         if !self.subscriptions.include_any(EventKind::OF_CONVERSATIONS.iter().copied()) {
             return Ok(Vec::new());
@@ -204,15 +211,32 @@ impl<'a> Telling<'a> {
             _ => {}
         }
         let Some(is) = is else { return Ok(told) };
-        if was.is_some() && is.is_open() && self.is_wanted(EventKind::CONVERSATION_UPDATED, scope_of(&is)) {
-            pending::note(self.table, is.id, self.now).await?;
-        }
         let said = was.map_or(0, |was| was.chat_count)..is.chat_count;
         if !said.is_empty() && self.is_wanted(EventKind::MESSAGE_CREATED, scope_of(&is)) {
             let messages = conversation::said_between(self.table, is.id, said).await?;
             told.extend(messages.iter().filter_map(|message| of_message(message, &is)));
         }
         Ok(told)
+    }
+
+    /// Notes the open conversations of which an answer shows a change, each once, for the tick.
+    async fn note_pending(&self, changes: &[&Change]) -> Result<()> {
+        let kind = EventKind::CONVERSATION_UPDATED;
+        if !self.subscriptions.include_any([kind]) {
+            return Ok(());
+        }
+        let mut changed = BTreeSet::new();
+        let of_conversations = changes.iter().filter(|change| change.record_name() == Some(Conversation::NAME));
+        for change in of_conversations {
+            let (Some(was), Some(is)) = (change.record_before::<Conversation>()?, change.record::<Conversation>()?)
+            else {
+                continue;
+            };
+            if is.is_open() && self.is_wanted(kind, scope_of(&is)) && JsonObject::of(&was) != JsonObject::of(&is) {
+                changed.insert(is.id);
+            }
+        }
+        Ok(try_join_all(changed.into_iter().map(|id| pending::note(self.table, id, self.now))).await.map(drop)?)
     }
 
     /// The event that the delivery to a contact of a campaign has ended.
@@ -240,7 +264,12 @@ impl<'a> Telling<'a> {
     }
 
     /// Puts the events into the log to which a webhook subscribes, and adds the deliveries.
-    async fn publish(&self, mut told: Vec<Told>) -> Result<()> {
+    async fn publish(&self, told: Vec<Told>) -> Result<()> {
+        self.publish_if(told, None).await.map(drop)
+    }
+
+    /// The same, if the conversation `unchanged` is as it was read; false if it is not.
+    async fn publish_if(&self, mut told: Vec<Told>, unchanged: Option<&Conversation>) -> Result<bool> {
         told.retain(|told| self.is_wanted(told.event.event, told.scope));
         let named = self.named(&told).await?;
         let mut logged = Vec::new();
@@ -259,8 +288,10 @@ impl<'a> Telling<'a> {
             }
             logged.extend(is_wanted.then(|| event.clone().within(*scope)));
         }
-        event::append(self.table, &logged, self.now).await?;
-        self.deliver(of_webhook).await
+        if !event::append(self.table, &logged, unchanged, self.now).await? {
+            return Ok(false);
+        }
+        self.deliver(of_webhook).await.map(|()| true)
     }
 
     /// The webhooks that the assistants of events of conversations name.

@@ -45,8 +45,8 @@ struct Entries {
     planless: LruCache<UserId, Timestamp>,
     /// The rows of short lists, by the partition key of the list's head, and until when they count.
     rows: LruCache<String, (Arc<dyn Any + Send + Sync>, Timestamp)>,
-    /// The last known page of the events of an organisation.
-    pages: LruCache<OrgId, u64>,
+    /// The last known page of the events of an organisation, and from when on it is probably still the last one.
+    pages: LruCache<OrgId, (u64, Timestamp)>,
 }
 
 impl Default for Recent {
@@ -136,14 +136,16 @@ impl Recent {
         self.entries().rows.pop(&head.pk);
     }
 
-    /// Remembers the last page of the events of an organisation.
-    pub(crate) fn note_page(&self, org: OrgId, page: u64) {
-        self.entries().pages.put(org, page);
+    /// Remembers the last page of the events of an organisation. Before `from`, others probably write pages, too.
+    pub(crate) fn note_page(&self, org: OrgId, page: u64, from: Timestamp) {
+        let mut entries = self.entries();
+        let from = entries.pages.get(&org).map_or(from, |(_, before)| from.max(*before));
+        entries.pages.put(org, (page, from));
     }
 
     /// The last page of the events of an organisation, as far as this process knows.
-    pub(crate) fn last_page(&self, org: OrgId) -> Option<u64> {
-        self.entries().pages.get(&org).copied()
+    pub(crate) fn last_page(&self, org: OrgId, now: Timestamp) -> Option<u64> {
+        self.entries().pages.get(&org).filter(|(_, from)| *from <= now).map(|(page, _)| *page)
     }
 
     fn entries(&self) -> MutexGuard<'_, Entries> {

@@ -271,7 +271,7 @@ pub async fn announce_closed(table: &Table, conversations: &[Conversation], now:
             let new: Vec<_> = closed.map(NewDelivery::closed).collect();
             enqueue(table, webhook.id.into(), &new, now).await?;
         } else {
-            event::append(table, &closed.filter_map(logged_close).collect::<Vec<_>>(), now).await?;
+            event::append(table, &closed.filter_map(logged_close).collect::<Vec<_>>(), None, now).await?;
         }
     }
     Ok(())

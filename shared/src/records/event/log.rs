@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{DAY, EVENT_DAYS, Event, EventId, EventKind, EventPage, EventQuery};
 use crate::input::{Issues, Location};
+use crate::records::conversation::Conversation;
 use crate::request::error::{Error, Result};
 use crate::table::error::Cancelled;
 use crate::table::item::{from_item, number, readable};
@@ -26,6 +27,9 @@ const PAGE_DAYS: i64 = 90;
 const ANSWER_BYTES: usize = 4 * 1024 * 1024;
 /// Seconds by which the times of pages may be out of order.
 const CLOCKS_DIFFER: i64 = 60;
+/// Seconds for which a process asks for the last page each time, after another one has written it: a refused transaction
+/// costs as much as one that is made.
+const SHARED: i64 = 10;
 /// The pages that are read at once, and the most of such readings for one request.
 const READING: (usize, usize) = (20, 10);
 
@@ -59,30 +63,46 @@ enum Unappended {
     Taken,
     /// One of its events is logged already.
     Logged,
+    /// The conversation that the events are about has changed.
+    Changed,
 }
 
-/// Appends events to the log, in their order, except for those that are there already.
+/// Appends events to the log, in their order, except for those that are there already. Where the conversation
+/// `unchanged` is no longer as it was read, appends none and returns false.
 ///
 /// # Errors
 /// [`TableError`]: some may have been appended.
-pub async fn append(table: &Table, events: &[Event], now: Timestamp) -> std::result::Result<(), TableError> {
+pub async fn append(
+    table: &Table,
+    events: &[Event],
+    unchanged: Option<&Conversation>,
+    now: Timestamp,
+) -> std::result::Result<bool, TableError> {
     let mut page = Vec::new();
     let mut bytes = 0;
     for event in events {
         let length = event.data.len() + event.previous.as_ref().map_or(0, super::JsonObject::len);
         if page.len() == ON_PAGE || (bytes + length > PAGE_BYTES && !page.is_empty()) {
-            append_page(table, std::mem::take(&mut page), now).await?;
+            if !append_page(table, std::mem::take(&mut page), unchanged, now).await? {
+                return Ok(false);
+            }
             bytes = 0;
         }
         bytes += length;
         page.push(event.clone());
     }
-    append_page(table, page, now).await
+    append_page(table, page, unchanged, now).await
 }
 
-async fn append_page(table: &Table, mut events: Vec<Event>, now: Timestamp) -> std::result::Result<(), TableError> {
+async fn append_page(
+    table: &Table,
+    mut events: Vec<Event>,
+    unchanged: Option<&Conversation>,
+    now: Timestamp,
+) -> std::result::Result<bool, TableError> {
     let mut round = table.store.backoff();
-    let mut last = table.store.recent.last_page(table.tenant.org());
+    let (org, recent) = (table.tenant.org(), &table.store.recent);
+    let (mut last, mut from) = (recent.last_page(org, now), now);
     while !events.is_empty() {
         let number = match last.take() {
             Some(last) => last + 1,
@@ -96,12 +116,20 @@ async fn append_page(table: &Table, mut events: Vec<Event>, now: Timestamp) -> s
         }
         let page = LogPage { number, at: now, events: events.iter().map(|event| (event.id, event.event)).collect() };
         transaction.write(Write::create(table.item(number, &page)?)).or(Unappended::Taken);
+        if let Some(was) = unchanged {
+            let condition = was.version.unchanged(was.id.0);
+            transaction.write(Write::check(table.key::<Conversation>(was.id), condition)).or(Unappended::Changed);
+        }
         match transaction.commit().await {
             Ok(()) => {
-                table.store.recent.note_page(table.tenant.org(), number);
-                return Ok(());
+                recent.note_page(org, number, from);
+                return Ok(true);
             }
-            Err(Cancelled::Condition(Unappended::Taken, _)) => round.again("the log of events").await?,
+            Err(Cancelled::Condition(Unappended::Changed, _)) => return Ok(false),
+            Err(Cancelled::Condition(Unappended::Taken, _)) => {
+                from = now.plus_seconds(SHARED);
+                round.again("the log of events").await?;
+            }
             Err(Cancelled::Condition(Unappended::Logged, _)) => {
                 let keys: Vec<Key> = events.iter().map(|event| table.key::<Event>(event.id)).collect();
                 let logged = table.store.get_attributes(&keys, "pk, sk").await?;
@@ -110,7 +138,7 @@ async fn append_page(table: &Table, mut events: Vec<Event>, now: Timestamp) -> s
             Err(cancelled) => return Err(cancelled.into()),
         }
     }
-    Ok(())
+    Ok(true)
 }
 
 /// The number of the last page.

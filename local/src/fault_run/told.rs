@@ -1,0 +1,228 @@
+//! The events of a fault run: compares the log of each organisation with what happened, and with what arrived.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use serde_json::{Value, json};
+use shared::records::campaign::ContactStatus;
+use shared::records::conversation::Conversation;
+use shared::records::event::{EventKind, HAVE_TRANSCRIPTS};
+
+use crate::Trouble;
+use crate::fault_run::acts::{CHANGED, FinishedCampaign, contacts_of};
+use crate::fault_run::check::Check;
+use crate::fault_run::world::{World, member};
+
+/// The organisation whose events are also sent. Those of the others are only read.
+const SENT: usize = 0;
+/// The path of the webhook that gets each event of this organisation.
+pub const PATH: &str = "/events";
+/// Events of a page.
+const PAGE: usize = 100;
+/// The kinds that tell of a change more or less often, depending on when it happens.
+const ANY_NUMBER: [&str; 4] = ["conversation.updated", "campaign.updated", "campaign.started", "webhook.updated"];
+const CONTACT_UPDATED: &str = "contact.updated";
+
+impl World {
+    /// Subscribes an organisation to every event.
+    ///
+    /// # Errors
+    /// [`Trouble`] with the service.
+    pub async fn subscribe(&self, organisation: usize) -> Result<(), Trouble> {
+        let mut webhook = json!({"events": ["*"]});
+        if organisation == SENT {
+            webhook["endpoint"] = format!("{}{PATH}", self.receiver.url).into();
+        }
+        self.make(organisation, "/api/v1/outbound_webhook", webhook).await.map(drop)
+    }
+}
+
+/// Checks that each change is told by one event of the log, and that the events arrived.
+///
+/// # Errors
+/// [`Trouble`] where the log or a record cannot be read.
+pub async fn events(world: &World, finished: &[FinishedCampaign]) -> Result<Vec<Check>, Trouble> {
+    let mut once = Check::that("the log has each event once, and those of a record in their order");
+    let mut told = Check::that("each change is told by one event, of every kind");
+    let mut sent = Check::that("each event of the log arrived, and came again only with its id");
+    let given_up = given_up(world);
+    for organisation in 0..world.organisations.len() {
+        let log = Log::read(world, organisation).await?;
+        log.see_order(&given_up, &mut once);
+        log.see_changes(finished, &mut told).await?;
+        if organisation == SENT {
+            log.see_arrivals(&mut sent);
+        }
+    }
+    Ok(vec![once, told, sent])
+}
+
+/// The ids of the records of which the stream gave up a change. It was handled later than the ones behind it.
+fn given_up(world: &World) -> HashSet<String> {
+    let changes = world.stack.stream.given_up();
+    let id = |change: &Value, image: &str| Some(change["dynamodb"][image]["id"]["S"].as_str()?.to_owned());
+    changes.iter().flat_map(|change| ["OldImage", "NewImage"].map(|image| id(change, image))).flatten().collect()
+}
+
+fn word<'a>(event: &'a Value, name: &str) -> &'a str {
+    event[name].as_str().unwrap_or_default()
+}
+
+/// The log of an organisation.
+struct Log<'a> {
+    world: &'a World,
+    organisation: usize,
+    events: Vec<Value>,
+}
+
+impl<'a> Log<'a> {
+    async fn read(world: &'a World, organisation: usize) -> Result<Self, Trouble> {
+        let (mut events, mut after) = (Vec::new(), String::new());
+        loop {
+            let query = format!("size={PAGE}{after}");
+            let mut page = world.ask(organisation, "GET", "/api/v1/event", &query, &Value::Null).await?.body;
+            events.extend(member::<Vec<Value>>(&page["data"], "items")?);
+            let Value::String(next) = page["data"]["next"].take() else { break };
+            after = format!("&after={next}");
+        }
+        Ok(Self { world, organisation, events })
+    }
+
+    fn see_order(&self, given_up: &HashSet<String>, once: &mut Check) {
+        let (mut ids, mut last) = (HashSet::new(), HashMap::new());
+        for event in &self.events {
+            once.see(ids.insert(word(event, "id")), || format!("again {event}"));
+            let subject = word(event, "event").split('.').next().unwrap_or_default();
+            let (record, sequence) = (word(&event["data"], "id"), event["sequence"].as_u64());
+            let before = last.insert((subject, record), sequence).flatten();
+            let is_later = before < sequence || given_up.contains(record);
+            once.see(is_later, || format!("behind {before:?}: {event}"));
+        }
+    }
+
+    /// The records that events of each kind are about, with the number of the events.
+    fn kinds(&self) -> BTreeMap<&str, (usize, BTreeSet<&str>)> {
+        let mut kinds: BTreeMap<&str, (usize, BTreeSet<&str>)> = BTreeMap::new();
+        for event in &self.events {
+            let (count, records) = kinds.entry(word(event, "event")).or_default();
+            *count += 1;
+            records.insert(word(&event["data"], "id"));
+        }
+        kinds
+    }
+
+    async fn see_changes(&self, finished: &[FinishedCampaign], told: &mut Check) -> Result<(), Trouble> {
+        let conversations: Vec<Conversation> = self.world.list(self.organisation, "/api/v1/conversation", "").await?;
+        let mut kinds = self.kinds();
+        for (kind, wanted) in self.wanted(&conversations, finished).await? {
+            let (count, records) = kinds.remove(kind).unwrap_or_default();
+            // A caller repeats a change whose answer was lost: then there may be two changes.
+            let is_right = records.len() == wanted && (count == wanted || kind == CONTACT_UPDATED);
+            told.see(is_right, || format!("{kind}: {count} of {} records, not {wanted}", records.len()));
+        }
+        let (count, ended) = kinds.remove(EventKind::CAMPAIGN_CONTACT_UPDATED.as_str()).unwrap_or_default();
+        told.see(count == ended.len(), || format!("{count} contacts of campaigns, {} different ones", ended.len()));
+        for (number, run) in self.campaigns(finished).filter(|(number, _)| self.has_connector(*number)) {
+            for place in contacts_of(self.world, number, run.id).await? {
+                let has_ended = matches!(place.status, ContactStatus::Sent | ContactStatus::Failed);
+                let is_told = ended.contains(&*place.id.to_string());
+                told.see(is_told || !has_ended, || format!("{place:?} has no event"));
+            }
+        }
+        let others: Vec<_> = kinds.keys().filter(|kind| !ANY_NUMBER.contains(kind)).collect();
+        told.see(others.is_empty(), || format!("also {others:?}"));
+        self.see_conversations(&conversations, told);
+        Ok(())
+    }
+
+    /// How many events there must be of each kind, each about another record.
+    async fn wanted(
+        &self,
+        conversations: &[Conversation],
+        finished: &[FinishedCampaign],
+    ) -> Result<Vec<(&'static str, usize)>, Trouble> {
+        let (world, own) = (self.world, self.organisation);
+        let webhooks: Vec<Value> = world.list(own, "/api/v1/outbound_webhook/list", "").await?;
+        let (mut campaigns, mut contacts, mut changed, mut completed) = (0, 0, 0, 0);
+        for (number, run) in self.campaigns(finished) {
+            let invited = world.channels[number].contacts.len();
+            (campaigns, contacts, changed) = (campaigns + 1, contacts + invited, changed + invited.div_ceil(CHANGED));
+            let path = format!("/api/v1/campaign/get/{}", run.id);
+            let campaign = world.ask(own, "GET", &path, "", &Value::Null).await?.body;
+            completed += usize::from(campaign["data"]["status"] == "completed");
+        }
+        let said: u64 = conversations.iter().map(|conversation| conversation.chat_count).sum();
+        Ok(vec![
+            ("assistant.created", world.plan.webhooks.iter().filter(|webhook| webhook.organisation == own).count()),
+            ("campaign.completed", completed),
+            ("campaign.created", campaigns),
+            ("contact.created", contacts),
+            (CONTACT_UPDATED, changed),
+            ("conversation.closed", conversations.iter().filter(|conversation| !conversation.is_open()).count()),
+            ("conversation.opened", conversations.len()),
+            ("message.created", usize::try_from(said).unwrap_or(usize::MAX)),
+            ("webhook.created", webhooks.len()),
+            ("webhook.disabled", webhooks.iter().filter(|webhook| !webhook["disabled_reason"].is_null()).count()),
+            ("widget.created", campaigns),
+        ])
+    }
+
+    /// The campaigns of the organisation, with their numbers.
+    fn campaigns<'f>(
+        &self,
+        finished: &'f [FinishedCampaign],
+    ) -> impl Iterator<Item = (usize, &'f FinishedCampaign)> + use<'a, 'f> {
+        let (plan, own) = (&self.world.plan, self.organisation);
+        let is_own = move |number: usize| plan.webhooks[plan.campaigns[number].webhook].organisation == own;
+        finished.iter().enumerate().filter(move |(number, _)| is_own(*number))
+    }
+
+    fn has_connector(&self, campaign: usize) -> bool {
+        self.world.plan.campaigns[campaign].connector.is_some()
+    }
+
+    /// Each message is told, and the last event of an open conversation has the last of them.
+    fn see_conversations(&self, conversations: &[Conversation], told: &mut Check) {
+        let (mut messages, mut last) = (HashMap::<&str, u64>::new(), HashMap::new());
+        for event in &self.events {
+            match word(event, "event") {
+                "message.created" => *messages.entry(word(&event["data"], "conversation_id")).or_default() += 1,
+                kind if kind.starts_with("conversation.") => {
+                    last.insert(word(&event["data"], "id"), event["data"]["chat_count"].as_u64());
+                }
+                _ => {}
+            }
+        }
+        for conversation in conversations {
+            let id = conversation.id.to_string();
+            let said = messages.get(&*id).copied().unwrap_or_default();
+            told.see(said == conversation.chat_count, || format!("{said} messages of {conversation:?}"));
+            let known = last.get(&*id).copied().flatten();
+            let is_told = !conversation.is_open() || known == Some(conversation.chat_count);
+            told.see(is_told, || format!("{known:?} messages are known of {conversation:?}"));
+        }
+    }
+
+    fn see_arrivals(&self, sent: &mut Check) {
+        let events: HashMap<&str, &Value> = self.events.iter().map(|event| (word(event, "id"), event)).collect();
+        let mut taken = HashSet::new();
+        for received in self.world.receiver.received(PATH) {
+            let body: Value = serde_json::from_slice(&received.body).unwrap_or_default();
+            let event = events.get(word(&body, "id")).copied();
+            let is_it = event.is_some_and(|event| is_same(event, &body));
+            sent.see(is_it && received.headers.get("webhook-id").map(String::as_str) == body["id"].as_str(), || {
+                format!("not in the log: {body}")
+            });
+            taken.extend(event.filter(|_| received.succeeded()).map(|event| word(event, "id")));
+        }
+        for (id, event) in &events {
+            sent.see(taken.contains(id), || format!("did not arrive: {event}"));
+        }
+    }
+}
+
+/// Whether `body` is the event of the log: one of a conversation also has what was said.
+fn is_same(event: &Value, body: &Value) -> bool {
+    let has_transcript = HAVE_TRANSCRIPTS.iter().any(|kind| event["event"] == kind.as_str());
+    let same = ["id", "event", "sequence", "created_at"].iter().all(|name| event[*name] == body[*name]);
+    same && (has_transcript || event == body)
+}
