@@ -67,6 +67,7 @@ fn records() -> Vec<(&'static str, &'static str, Reads)> {
         ("Intent", "", reads::<Intent>),
         ("IntentLink", "", reads::<IntentLink>),
         ("Link", "", reads::<Link>),
+        ("LogPage", "#EVENT_LOG", reads::<LogPage>),
         ("Message", "#MESSAGE#", reads::<Message>),
         ("PaymentCustomer", "#PAYMENT_CUSTOMER#", reads::<PaymentCustomer>),
         ("RateLimitSlot", "#RATE_LIMIT#", reads::<RateLimitSlot>),

@@ -27,7 +27,7 @@ use crate::values::tenant::Tenant;
 use crate::values::time::Timestamp;
 
 pub use kind::EventKind;
-pub use log::{FoundEvents, LogStretch, append, find, list, logged, read, unknown_after};
+pub use log::{FoundEvents, LogPage, LogStretch, append, find, list, logged, read, unknown_after};
 
 /// Days for which an event can be read.
 pub const EVENT_DAYS: i64 = 30;

@@ -35,10 +35,13 @@ const READING: (usize, usize) = (20, 10);
 
 /// A page of the log.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct LogPage {
-    number: u64,
-    at: Timestamp,
-    events: Vec<(EventId, EventKind)>,
+pub struct LogPage {
+    /// Its number.
+    pub number: u64,
+    /// When it was written.
+    pub at: Timestamp,
+    /// The ids and the kinds of its events, in their order.
+    pub events: Vec<(EventId, EventKind)>,
 }
 
 impl Stored for LogPage {
