@@ -224,13 +224,13 @@ impl<'a> Telling<'a> {
         if !self.subscriptions.include_any([kind]) {
             return Ok(());
         }
-        let mut changed = BTreeSet::new();
+        let mut noted = BTreeSet::new();
         let of_conversations = changes.iter().filter(|change| change.record_name() == Some(Conversation::NAME));
         for change in of_conversations.filter(|change| !change.is_creation()) {
             let open = change.record::<Conversation>()?.filter(Conversation::is_open);
-            changed.extend(open.filter(|open| self.is_wanted(kind, scope_of(open))).map(|open| open.id));
+            noted.extend(open.filter(|open| self.is_wanted(kind, scope_of(open))).map(|open| open.id));
         }
-        Ok(try_join_all(changed.into_iter().map(|id| pending::note(self.table, id, self.now))).await.map(drop)?)
+        Ok(try_join_all(noted.into_iter().map(|id| pending::note(self.table, id, self.now))).await.map(drop)?)
     }
 
     /// The event that the delivery to a contact of a campaign has ended.
