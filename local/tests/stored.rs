@@ -17,6 +17,7 @@ use shared::prelude::*;
 use shared::records::agency::StoredPaymentWebhook;
 use shared::records::campaign::rate_limit::{self, Limited, RateLimitSlot};
 use shared::records::delivery::{self, EndpointHealth};
+use shared::records::event::{Event, LogPage};
 use shared::request::api_key::ApiKeyRecord;
 use shared::request::claim::Claim;
 use shared::routes;

@@ -225,7 +225,7 @@ impl<'a> Telling<'a> {
         if !self.subscriptions.include_any([kind]) {
             return Ok(());
         }
-        let mut changed = BTreeSet::new();
+        let mut noted = BTreeSet::new();
         let of_conversations = changes.iter().filter(|change| change.record_name() == Some(Conversation::NAME));
         for change in of_conversations {
             let (Some(was), Some(is)) = (change.record_before::<Conversation>()?, change.record::<Conversation>()?)
@@ -233,10 +233,10 @@ impl<'a> Telling<'a> {
                 continue;
             };
             if is.is_open() && self.is_wanted(kind, scope_of(&is)) && JsonObject::of(&was) != JsonObject::of(&is) {
-                changed.insert(is.id);
+                noted.insert(is.id);
             }
         }
-        Ok(try_join_all(changed.into_iter().map(|id| pending::note(self.table, id, self.now))).await.map(drop)?)
+        Ok(try_join_all(noted.into_iter().map(|id| pending::note(self.table, id, self.now))).await.map(drop)?)
     }
 
     /// The event that the delivery to a contact of a campaign has ended.
