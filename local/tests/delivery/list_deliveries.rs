@@ -19,6 +19,9 @@ use crate::support::records::TEST_TIME;
 
 const PATH: &str = "/api/v1/outbound_webhook/01900000-0000-7000-8000-a00b00000001/logs";
 
+/// Whether a delivery matches a query.
+type Matches = Box<dyn Fn(&Delivery) -> bool>;
+
 #[tokio::test]
 async fn a_delivery_shows_its_state_and_the_result_of_each_attempt() {
     let stack = stack().await;
@@ -103,7 +106,7 @@ async fn filters_page_through_a_list_without_loss_or_repeat() {
     let gone = |place: usize| place % 7 == 3 || (300..900).contains(&place);
     let all = write(&stack, &made, gone).await;
     let date = |minute: i64| Timestamp::from_unix_millis(NOW + minute * MINUTE);
-    let queries: [(String, Box<dyn Fn(&Delivery) -> bool>); 8] = [
+    let queries: [(String, Matches); 8] = [
         ("state=dead".into(), Box::new(|one| one.state == DeliveryState::Dead)),
         ("state=waiting".into(), Box::new(|one| one.state == DeliveryState::Waiting)),
         ("event=conversation.closed".into(), Box::new(|one| one.event == EventKind::CONVERSATION_CLOSED)),
@@ -188,7 +191,9 @@ async fn dates_find_a_delivery_that_was_made_days_after_its_event() {
     let query = format!("date_to={date_to}");
     assert_eq!(along_next(&stack, &query).await.0, [] as [Value; 0]);
     for _ in 0..2 {
-        let made = delivery::enqueue(&acme(&stack), webhook(), &[late.clone()], Timestamp::from_unix_millis(now)).await;
+        let made =
+            delivery::enqueue(&acme(&stack), webhook(), std::slice::from_ref(&late), Timestamp::from_unix_millis(now))
+                .await;
         for order in ["asc", "desc"] {
             let (found, _) = along_next(&stack, &format!("{query}&order={order}")).await;
             assert_eq!(found, made.as_ref().unwrap().iter().map(|id| json!(id)).collect::<Vec<_>>());

@@ -64,7 +64,7 @@ impl JsonObject {
 
     /// Whether it has a member `name`.
     pub fn has(&self, name: &str) -> bool {
-        self.read::<BTreeMap<String, de::IgnoredAny>>().is_some_and(|members| members.contains_key(name))
+        self.read::<HashMap<String, Box<RawValue>>>().is_some_and(|members| members.contains_key(name))
     }
 
     /// What it is an answer of.

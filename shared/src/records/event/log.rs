@@ -255,7 +255,7 @@ pub async fn list(table: &Table, query: &EventQuery, now: Timestamp) -> Result<E
     };
     let is_wanted = |kind| query.kind.as_ref().is_none_or(|pattern| pattern.includes(kind));
     let found = find(table, &stretch, is_wanted, now).await;
-    let FoundEvents { wanted, next } = found.map_err(|error| unknown_after(error, Location::query()))?;
+    let FoundEvents { wanted, next } = found.map_err(|error| unknown_after(error, &Location::query()))?;
     let wanted: Vec<EventId> = wanted.into_iter().map(|(id, _)| id).collect();
     let items = read(table, &wanted).await?;
     let (mut bytes, mut fitting) = (0, Vec::new());
@@ -293,9 +293,7 @@ pub async fn read(table: &Table, ids: &[EventId]) -> std::result::Result<Vec<Eve
 }
 
 /// The failure where a request names an event `after` which to begin that is not in the log.
-pub fn unknown_after(error: TableError, at: Location) -> Error {
+pub fn unknown_after(error: TableError, at: &Location) -> Error {
     let TableError::Missing = error else { return error.into() };
-    let mut issues = Issues::new();
-    issues.push(at.name("after").issue("not_found", "Not found"));
-    Error::Invalid(issues)
+    Error::Invalid(Issues::from([at.name("after").issue("not_found", "Not found")]))
 }

@@ -96,7 +96,7 @@ pub async fn recover(
     let is_wanted =
         |kind: EventKind| recovery.includes(kind) && (webhook.includes(kind) || kind == EventKind::CONVERSATION_CLOSED);
     let found = event::find(table, &LogStretch { after, since, until, most: MOST }, is_wanted, now).await;
-    let FoundEvents { wanted, next } = found.map_err(|error| unknown_after(error, Location::body()))?;
+    let FoundEvents { wanted, next } = found.map_err(|error| unknown_after(error, &Location::body()))?;
     let subscriptions = Subscriptions::of(Arc::new(vec![webhook]));
     let recovered = BTreeSet::new();
     let mut recovering = Recovering { table, id, subscriptions, by, now, is_noted: false, recovered };
