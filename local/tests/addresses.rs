@@ -110,7 +110,9 @@ async fn every_operation_refuses_addresses_that_are_not_public_https() {
             body[field] = address.into();
             Call { body: body.to_string().into(), ..valid_call(route, 'a', ACME) }
         };
-        for (address, kind, msg) in refused() {
+        // A webhook without an address is a subscription that is only read.
+        let is_refused = |address: &str| field != "endpoint" || !address.is_empty();
+        for (address, kind, msg) in refused().into_iter().filter(|(address, ..)| is_refused(address)) {
             let answer = stack.answer(&with(&address)).await;
             assert_eq!(detail(&answer), wrong(field, kind, msg), "{} {address}", route.name);
         }

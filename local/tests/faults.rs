@@ -24,6 +24,15 @@ async fn stack() -> (Stack, Faults) {
     (stack, faults)
 }
 
+/// Every item, without what is random: the mark of a change of an endpoint's health.
+async fn compared(stack: &Stack) -> Vec<BTreeMap<String, AttributeValue>> {
+    let mut items = everything(stack).await;
+    let of_health =
+        |item: &&mut BTreeMap<String, AttributeValue>| item["sk"].as_s().is_ok_and(|sk| sk == "ENDPOINT_HEALTH");
+    items.iter_mut().filter(of_health).for_each(|item| drop(item.remove("changed_by")));
+    items
+}
+
 #[tokio::test]
 async fn exhausted_retries_give_503_without_an_effect() {
     for route in cases(routes::ALL) {
@@ -32,8 +41,8 @@ async fn exhausted_retries_give_503_without_an_effect() {
         for fault in [Fault::Throttle, Fault::ServerError, Fault::BreakRequest] {
             faults.plan(move |_, _| fault);
             let answer = stack.answer(&valid_call(route, 'a', ACME)).await;
-            // The catalogue is part of the function.
-            if **route == routes::LIST_LLM_MODELS {
+            // The catalogue, and the list of types, are part of the function.
+            if [routes::LIST_LLM_MODELS, routes::LIST_EVENT_TYPES].contains(route) {
                 assert_eq!((answer.status, answer.cost.calls), (200, 0));
                 continue;
             }
@@ -78,7 +87,7 @@ async fn a_single_fault_is_retried_and_the_effect_happens_once() {
         let (undisturbed, watched) = stack().await;
         watched.watch();
         let expected = undisturbed.answer(&call).await;
-        let (actions, wanted) = (watched.requests(), everything(&undisturbed).await);
+        let (actions, wanted) = (watched.requests(), compared(&undisturbed).await);
         let all = [
             Fault::Throttle,
             Fault::ServerError,
@@ -105,7 +114,7 @@ async fn a_single_fault_is_retried_and_the_effect_happens_once() {
             // A repeated transaction is recognised by its token, and a repeated change by the request in the record.
             assert_eq!(answer.status, route.success, "{case} {}", answer.body);
             assert_eq!(portable(&disturbed, &answer.body), portable(&undisturbed, &expected.body), "{case}");
-            assert_eq!(everything(&disturbed).await, wanted, "{case}");
+            assert_eq!(compared(&disturbed).await, wanted, "{case}");
         }
     }
 }
@@ -119,7 +128,7 @@ async fn a_throttled_rest_of_a_batch_is_retried() {
         watched.watch();
         watched.note_calls();
         let expected = undisturbed.answer(&call).await;
-        let wanted = everything(&undisturbed).await;
+        let wanted = compared(&undisturbed).await;
         let batches: Vec<_> = watched.calls().into_iter().filter(|call| call.action.starts_with("Batch")).collect();
         // A batch with a single part has no rest.
         let Some(place) = batches.iter().rposition(|batch| batch.items.len() > 1) else { continue };
@@ -142,7 +151,7 @@ async fn a_throttled_rest_of_a_batch_is_retried() {
         faults.end();
         assert_eq!(answer.status, route.success, "{} {}", route.name, answer.body);
         assert_eq!(portable(&disturbed, &answer.body), portable(&undisturbed, &expected.body), "{}", route.name);
-        assert_eq!(everything(&disturbed).await, wanted, "{}", route.name);
+        assert_eq!(compared(&disturbed).await, wanted, "{}", route.name);
     }
     if takes_all() {
         let both = ["BatchGetItem", "BatchWriteItem"].map(str::to_owned);

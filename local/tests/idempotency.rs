@@ -264,7 +264,10 @@ async fn organisations_do_not_share_keys() {
         let others = keyed(valid_call(route, 'b', GLOBEX), KEY);
         let answer = stack.answer(&others).await;
         assert_eq!(answer.status, route.success, "{} {}", route.name, answer.body);
-        assert_ne!(answer.body, first.body, "{}", route.name);
+        // The answer of a recovery only counts.
+        if *route != routes::RECOVER_WEBHOOK {
+            assert_ne!(answer.body, first.body, "{}", route.name);
+        }
         assert_eq!(stack.answer(&others).await.body, answer.body, "{}", route.name);
         assert_eq!(stack.answer(&valid(route)).await.body, first.body, "{}", route.name);
         assert_eq!(claims(&stack).await.len(), 2, "{}", route.name);

@@ -202,9 +202,10 @@ async fn a_poison_record_stays_alone_and_out_of_the_log() {
     poison(&setup, &customers[0].org, MARK);
     give_up(&setup, "record-changed").await;
     put_together(&setup).await;
-    assert_eq!(count(&kept(&setup)), CHANGES + 1);
+    // The creation of the same record was in its batch.
+    assert_eq!(count(&kept(&setup)), CHANGES + 2);
     let (mut answers, mut left) = (String::new(), Vec::new());
-    for handled in [CHANGES, 0, 0] {
+    for handled in [CHANGES + 1, 0, 0] {
         let answer = invoke(&setup, json!({})).await;
         assert_eq!(answer, json!({"handled": handled, "failed": 1, "left": 0}));
         answers += &answer.to_string();

@@ -95,9 +95,11 @@ impl Setup {
         data(&self.ask(org, "POST", path, &body).await)
     }
 
-    /// Makes a webhook to the receiver's `path`.
+    /// Makes a webhook to the receiver's `path`. It subscribes to what does not happen, so it gets only the events of the
+    /// assistants that name it.
     pub async fn webhook(&self, org: &Org, path: &str) -> Value {
-        self.post(org, "/api/v1/outbound_webhook", json!({"endpoint": format!("{}{path}", self.receiver.url)})).await
+        let fields = json!({"endpoint": format!("{}{path}", self.receiver.url), "events": ["agency.deleted"]});
+        self.post(org, "/api/v1/outbound_webhook", fields).await
     }
 
     /// Makes an assistant with this webhook.

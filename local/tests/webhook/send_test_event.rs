@@ -51,6 +51,7 @@ async fn stores_and_answers_a_delivery() {
         ("due_at", json!("2026-02-01T12:05:00.000Z")),
         ("unconfirmed", json!(0)),
         ("releases", json!(0)),
+        ("logged", json!(false)),
         ("round", json!(0)),
         ("text_version", json!(0)),
     ] {

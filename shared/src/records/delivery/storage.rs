@@ -238,8 +238,16 @@ pub async fn revive(
     if was.asked_by == Some(by) {
         return Ok(true);
     }
+    if was.state != DeliveryState::Dead {
+        return Ok(false);
+    }
     let is = was.clone().decide(DeliveryOutcome::Recovered { by }, now);
-    Ok(was.state == DeliveryState::Dead && table.replace((endpoint, was.id), was, is).await?.is_some())
+    if table.replace((endpoint, was.id), was, is).await?.is_some() {
+        return Ok(true);
+    }
+    // An attempt whose answer was lost may have done it.
+    let now_stored = at(table, endpoint, ordinal(was.id.0)).await?;
+    Ok(now_stored.is_some_and(|delivery| delivery.asked_by == Some(by)))
 }
 
 /// What subscriptions to events of `conversation` are narrowed by.

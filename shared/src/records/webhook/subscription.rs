@@ -1,12 +1,12 @@
 //! Subscriptions: which events a webhook gets.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::input::schema::{MOST, Schema};
+use crate::input::schema::{Schema, titled};
 use crate::input::{Issues, Location, Parse, Raw, text_of};
 use crate::records::event::EventKind;
 use crate::records::webhook::Webhook;
@@ -53,7 +53,13 @@ impl Parse for EventPattern {
 
 impl Schema for EventPattern {
     fn schema() -> Value {
-        json!({"type": "string", MOST: LONGEST_PATTERN, "examples": ["contact.created", "conversation.*", ANY]})
+        let subjects: BTreeSet<&str> = EventKind::told().map(EventKind::subject).collect();
+        let kinds: BTreeSet<&str> = EventKind::told().map(EventKind::as_str).collect();
+        let all_of = subjects.into_iter().map(|subject| format!("{subject}.*"));
+        let words: Vec<String> =
+            [ANY.to_owned()].into_iter().chain(all_of).chain(kinds.into_iter().map(str::to_owned)).collect();
+        let about = "A type of event, all types of one kind, or all types.";
+        titled(json!({"type": "string", "enum": words}), "EventPattern", about)
     }
 }
 
