@@ -225,7 +225,6 @@ async fn refuses_wrong_times_and_webhooks_that_get_nothing() {
     assert_eq!(failure(&customer.ask(body.clone()).await), disabled);
     customer.enable().await;
     for (body, issue) in [
-        (json!({"since": now.plus_seconds(-30 * 86_400 - 1)}), r#"["body","since"] value_error"#),
         (json!({"since": now, "until": now.plus_seconds(-1)}), r#"["body","until"] value_error"#),
         (json!({"since": now, "after": customer.webhook["id"]}), r#"["body","after"] not_found"#),
         (json!({"since": now, "events": ["tags.*"]}), r#"["body","events",0] value_error"#),

@@ -33,7 +33,7 @@ const NEWEST: (i64, i64) = (50, 100);
 crate::input! {
     /// What is sent again.
     pub struct Recovery {
-        /// Events from this time on, at most 30 days ago.
+        /// Events from this time on. The log has those of the last 30 days.
         pub since: Timestamp,
         /// Events up to this time; without it, all since then.
         pub until: Option<Timestamp> = None,
@@ -55,18 +55,13 @@ crate::object! {
 }
 
 impl Recovery {
-    /// Checks the times. Whoever goes on with `after` may have begun before.
-    fn check(&self, now: Timestamp) -> Result<()> {
-        let mut issues = Issues::new();
-        let mut refuse =
-            |field: &'static str, message| issues.push(Location::body().name(field).issue("value_error", message));
-        if self.after.is_none() && self.since < now.plus_seconds(-EVENT_DAYS * 86_400) {
-            refuse("since", "Input should be at most 30 days ago");
+    /// Checks the times.
+    fn check(&self) -> Result<()> {
+        if self.until.is_none_or(|until| self.since <= until) {
+            return Ok(());
         }
-        if self.until.is_some_and(|until| until < self.since) {
-            refuse("until", "Input should not be before 'since'");
-        }
-        if issues.is_empty() { Ok(()) } else { Err(Error::Invalid(issues)) }
+        let at = Location::body().name("until");
+        Err(Error::Invalid(Issues::from([at.issue("value_error", "Input should not be before 'since'")])))
     }
 
     fn includes(&self, kind: EventKind) -> bool {
@@ -88,10 +83,11 @@ pub async fn recover(
     recovery: &Recovery,
     (by, now): (Uuid, Timestamp),
 ) -> Result<RecoveredEvents> {
-    recovery.check(now)?;
+    recovery.check()?;
     let webhook = table.get::<Webhook>(id).await.on_missing("webhook_id")?;
     webhook.require_deliveries()?;
     let Recovery { since, until, after, .. } = *recovery;
+    let since = since.max(now.plus_seconds(-EVENT_DAYS * 86_400));
     // The webhook that an assistant names gets the close also without a subscription.
     let is_wanted =
         |kind: EventKind| recovery.includes(kind) && (webhook.includes(kind) || kind == EventKind::CONVERSATION_CLOSED);
