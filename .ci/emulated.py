@@ -69,8 +69,8 @@ def client(service: str, endpoint: str):
 def local_service(name: str, payment_port: int = 0):
     """`cargo local` with a fresh demo set: the addresses of API and DynamoDB, the table's name, the address of KMS."""
     pattern = re.compile(r"API +(\S+)/api/v1\s.*DynamoDB +(\S+) \(table ([^,)]+).*KMS +(\S+).*Try it", re.DOTALL)
-    apart = "--no-inbox --no-runtime --no-schedules --port 0 --dynamodb-port 0 --s3-port 0 --kms-port 0".split()
-    return running(name, "target/debug/local", *apart, "--payment-port", str(payment_port), ready=pattern.search)
+    ports = [f"--{name}port=0" for name in ("", "dynamodb-", "s3-", "kms-")] + [f"--payment-port={payment_port}"]
+    return running(name, "target/debug/local", "--no-inbox", "--no-runtime", "--no-schedules", *ports, ready=pattern.search)
 
 
 def receiver(address: str, authority: str):
