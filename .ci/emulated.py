@@ -17,7 +17,7 @@ from botocore.config import Config
 
 ROOT = Path(__file__).resolve().parent.parent
 WORK = ROOT / "target/deploy"
-STAGE, STACK = "dev", "assistants-dev"
+STAGE, STACK, ALONE = "dev", "assistants-dev", ("--no-inbox", "--no-runtime", "--no-schedules")
 
 
 def expect(condition: object, message: str) -> None:
@@ -69,8 +69,8 @@ def client(service: str, endpoint: str):
 def local_service(name: str, payment_port: int = 0):
     """`cargo local` with a fresh demo set: the addresses of API and DynamoDB, the table's name, the address of KMS."""
     pattern = re.compile(r"API +(\S+)/api/v1\s.*DynamoDB +(\S+) \(table ([^,)]+).*KMS +(\S+).*Try it", re.DOTALL)
-    ports = [f"--{name}port=0" for name in ("", "dynamodb-", "s3-", "kms-")] + [f"--payment-port={payment_port}"]
-    return running(name, "target/debug/local", "--no-inbox", "--no-runtime", "--no-schedules", *ports, ready=pattern.search)
+    ports = [f"--{of}port=0" for of in ("", "dynamodb-", "s3-", "kms-")] + [f"--payment-port={payment_port}"]
+    return running(name, "target/debug/local", *ALONE, *ports, ready=pattern.search)
 
 
 def receiver(address: str, authority: str):
