@@ -10,7 +10,6 @@ use shared::delivery::event;
 use shared::input::Issue;
 use shared::input::form::FORM;
 use shared::input::schema::{ABOUT, MOST, Member, Schema as _, capitalised, described, object, titled};
-use shared::reactions::tell;
 use shared::request::idempotency;
 use shared::request::limit::headers;
 use shared::request::pipeline::Description;
@@ -73,7 +72,7 @@ pub fn document(root: &Path) -> Value {
         .iter()
         .map(|(status, name, meaning)| ((*name).to_owned(), response(*status, meaning, &failure, &Map::new())));
     let failures: Map<_, _> = failures.collect();
-    let events = event::schemas().into_iter().chain(tell::schemas());
+    let events = event::schemas().into_iter().chain(shared::reactions::tell::schemas());
     let webhooks: Map<_, _> = events
         .map(|(kind, schema)| (kind.to_string(), webhook(root, kind.as_str(), schema, &mut components)))
         .collect();
@@ -119,6 +118,8 @@ impl Components {
             Value::Array(items) => items.iter_mut().for_each(|item| *item = self.hoist(item.take())),
             Value::Object(members) => {
                 members.remove(MOST);
+                // Generators of clients cannot read the default of an object with members.
+                members.retain(|name, value| name != "default" || value.as_object().is_none_or(Map::is_empty));
                 // A member may be called `title` or `default`: the map of the members is no schema itself.
                 for property in members.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten() {
                     *property.1 = self.hoist(property.1.take());
@@ -129,8 +130,7 @@ impl Components {
                     .filter(|(name, _)| !["default", "enum", "const", "properties"].contains(&name.as_str()));
                 inner.for_each(|(_, member)| *member = self.hoist(member.take()));
                 if let Some(Value::String(title)) = members.remove("title") {
-                    let description = members.remove("description");
-                    let default = members.remove("default");
+                    let outside = ["description", "default"].map(|name| (name, members.remove(name)));
                     if let Some(about) = members.remove(ABOUT) {
                         members.insert("description".to_owned(), about);
                     }
@@ -138,7 +138,7 @@ impl Components {
                     let known = self.0.insert(title.clone(), schema.clone());
                     assert!(known.is_none_or(|known| known == schema), "two components are called {title}");
                     schema = json!({"$ref": reference});
-                    for (name, value) in [("description", description), ("default", default)] {
+                    for (name, value) in outside {
                         if let Some(value) = value {
                             schema[name] = value;
                         }
