@@ -2,6 +2,8 @@
 //! lines of the operations' files, from the names of the plain operations, and from the recorded events and their
 //! answers. Only text that no code contains is written for the document alone.
 
+mod names;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -17,6 +19,8 @@ use shared::request::route::{Access, Route};
 use shared::routes;
 
 use crate::functions::describe;
+use crate::openapi::names::component_name;
+pub use crate::openapi::names::operation_id;
 use crate::plain::{PlainOperation, own_file};
 use crate::template::camel_case;
 
@@ -129,7 +133,7 @@ impl Components {
                     .iter_mut()
                     .filter(|(name, _)| !["default", "enum", "const", "properties"].contains(&name.as_str()));
                 inner.for_each(|(_, member)| *member = self.hoist(member.take()));
-                if let Some(Value::String(title)) = members.remove("title") {
+                if let Some(title) = members.remove("title").and_then(|title| title.as_str().map(component_name)) {
                     let outside = ["description", "default"].map(|name| (name, members.remove(name)));
                     if let Some(about) = members.remove(ABOUT) {
                         members.insert("description".to_owned(), about);
@@ -167,7 +171,7 @@ fn tags(components: &Components) -> Vec<Value> {
         }
     }
     let tag = |name: &str| {
-        let component = camel_case(name);
+        let component = component_name(&camel_case(name));
         let about = components.0.get(&component).map(|schema| schema["description"].clone());
         json!({"name": name, "description": about.unwrap_or_else(|| panic!("no component is called {component}"))})
     };
@@ -490,11 +494,4 @@ fn without_null(schema: Value) -> Value {
         }
     }
     inner
-}
-
-/// The name of an operation in clients of other languages.
-pub fn operation_id(kebab_case: &str) -> String {
-    let name = camel_case(kebab_case);
-    let mut letters = name.chars();
-    letters.next().map(|first| first.to_ascii_lowercase()).into_iter().chain(letters).collect()
 }
