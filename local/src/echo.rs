@@ -15,7 +15,7 @@ use crate::inbox::{Arrived, Inbox, PATH, RUNTIME, Signature, reached_at};
 const REPEATED: usize = 32_000;
 
 /// Makes the webhooks that lead the messages of users to the inbox of the stack at `url`, one for each organisation, or
-/// enables them again. Without `is_on` those of an earlier start are disabled.
+/// enables them again. If `is_on` is false, it disables the webhooks that an earlier start has made.
 ///
 /// # Errors
 /// [`Trouble`] has the API's answer.

@@ -38,7 +38,7 @@ async fn write_everything(setup: &Setup) {
     for route in all {
         setup.stack.answer(&valid_call(route, 'a', ACME)).await;
         setup.settle().await;
-        // What changes in an open conversation is told with the tick.
+        // The tick sends the event for a change of an open conversation.
         if route.name == routes::ADD_MESSAGE.name {
             setup.minutes(2).await;
         }
