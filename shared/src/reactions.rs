@@ -310,12 +310,15 @@ impl React for CompleteDispatchedCampaign {
     }
 }
 
+/// The delivery to a contact of a campaign has ended.
+const CAMPAIGN_DELIVERY_ENDED: When = When::Ended { field: "state", to: &["delivered", "dead"], of: "campaign_id" };
+
 /// Completes a campaign whose last delivery has ended.
 struct CompleteDeliveredCampaign;
 
 impl React for CompleteDeliveredCampaign {
     const NAME: &'static str = "complete-delivered-campaign";
-    const WHEN: When = When::Ended { field: "state", to: &["delivered", "dead"], of: "campaign_id" };
+    const WHEN: When = CAMPAIGN_DELIVERY_ENDED;
     const RECORD: &'static str = Delivery::NAME;
     type Record = Delivery;
 

@@ -2,6 +2,8 @@
 //! contact, and what update-conversation changes: a copy of all records with every delivery would cost each contact of a
 //! campaign more writes.
 
+use serde::Serialize;
+
 use crate::delivery::bounds::ResourceShare;
 use crate::delivery::context::{MAKING, Said, context};
 use crate::delivery::endpoint::Endpoint;
@@ -13,6 +15,7 @@ use crate::records::conversation::{self, Conversation, Message, SenderType};
 use crate::records::delivery::{Delivery, Subject};
 use crate::records::event::{Event, EventId, EventKind, HAVE_TRANSCRIPTS, LONGEST};
 use crate::request::error::Error;
+use crate::table::stored::Stored;
 use crate::table::{Table, TableError};
 use crate::values::id::{CampaignContactId, CampaignId, ConversationId, WebhookId, WidgetId};
 use crate::values::json::JsonObject;
@@ -52,21 +55,20 @@ pub(super) struct Body {
     pub share: Option<ResourceShare>,
 }
 
-fn printed(event: &Event, share: Option<ResourceShare>) -> Result<Body, Unsent> {
-    let text = serde_json::to_string(event).map_err(|error| Error::Internal(error.to_string()))?;
+fn printed(body: &impl Serialize, share: Option<ResourceShare>) -> Result<Body, Unsent> {
+    let text = serde_json::to_string(body).map_err(|error| Error::Internal(error.to_string()))?;
     Ok(Body { text, share })
 }
 
-fn print(was: &Delivery, data: EventData<'_>) -> Result<Body, Unsent> {
-    let text = serde_json::to_string(&EventBody::of(was, data)).map_err(|error| Error::Internal(error.to_string()))?;
-    Ok(Body { text, share: None })
+fn of_data(was: &Delivery, data: EventData<'_>) -> Result<Body, Unsent> {
+    printed(&EventBody::of(was, data), None)
 }
 
 impl Outbox<'_> {
     /// The body of a delivery.
     pub(super) async fn body(&self, endpoint: &Endpoint, was: &Delivery) -> Result<Body, Unsent> {
         match was.subject() {
-            Some(Subject::Test) => print(was, EventData::Test(TestData::of(WebhookId(endpoint.id.0)))),
+            Some(Subject::Test) => of_data(was, EventData::Test(TestData::of(WebhookId(endpoint.id.0)))),
             Some(Subject::Logged(id)) => self.logged(endpoint, was, id).await,
             Some(Subject::Closed(id)) => self.closed(&endpoint.table, was, id).await,
             Some(Subject::Campaign(id)) => self.of_campaign(endpoint, was, id).await,
@@ -136,7 +138,7 @@ impl Outbox<'_> {
         let share =
             self.bounds.body(table.tenant.org(), &conversation, self.patience(was)).await.ok_or(Unsent::Postponed)?;
         let transcript = conversation::transcript(table, id).await?;
-        let body = print(was, EventData::Conversation(ConversationData::of(&conversation, &transcript)))?;
+        let body = of_data(was, EventData::Conversation(ConversationData::of(&conversation, &transcript)))?;
         Ok(Body { share: Some(share), ..body })
     }
 
@@ -163,7 +165,7 @@ impl Outbox<'_> {
         let CampaignText { text, assistant_id, .. } = said.ok_or_else(deleted)?;
         let campaign = Campaign { message: text, assistant_id, ..campaign };
         let widget = WidgetId(endpoint.id.0);
-        print(was, EventData::Campaign(CampaignData::of(&campaign, widget, &member, &contact, was.message_id)))
+        of_data(was, EventData::Campaign(CampaignData::of(&campaign, widget, &member, &contact, was.message_id)))
     }
 
     /// The text of a delivery's campaign at the time when the delivery was made; it is read once for all its contacts.
@@ -189,27 +191,30 @@ impl Outbox<'_> {
 /// The event of a single message or call.
 async fn requested(endpoint: &Endpoint, was: &Delivery, id: ConversationId) -> Result<Body, Unsent> {
     let table = &endpoint.table;
-    let (conversation, contact, message) =
-        futures_util::try_join!(table.find::<Conversation>(id), contact_of(table, was), message_of(table, was))?;
+    let (conversation, contact, message) = futures_util::try_join!(
+        found::<Conversation>(table, Some(id)),
+        found::<Contact>(table, was.contact_id),
+        message_of(table, was)
+    )?;
     let conversation = conversation.filter(|_| message.is_some() == was.message_id.is_some());
     let conversation = conversation.ok_or(Unsent::Impossible("the conversation is gone"))?;
     let contact = contact.ok_or(Unsent::Impossible("the contact is gone"))?;
     let (widget, to) = (WidgetId(endpoint.id.0), (contact, was.to.clone()));
-    print(was, EventData::Requested(RequestedData::of(widget, &conversation, to, message.as_ref())))
+    of_data(was, EventData::Requested(RequestedData::of(widget, &conversation, to, message.as_ref())))
 }
 
-/// The contact that a single message or call is for.
-async fn contact_of(table: &Table, delivery: &Delivery) -> Result<Option<Contact>, TableError> {
-    match delivery.contact_id {
-        Some(id) => table.find(id).await,
+/// The record with this id; `None` without an id.
+pub(super) async fn found<R: Stored>(table: &Table, id: Option<R::Id>) -> Result<Option<R>, Unsent> {
+    match id {
+        Some(id) => Ok(table.find(id).await?),
         None => Ok(None),
     }
 }
 
 /// The message that is delivered.
-async fn message_of(table: &Table, delivery: &Delivery) -> Result<Option<Message>, TableError> {
+async fn message_of(table: &Table, delivery: &Delivery) -> Result<Option<Message>, Unsent> {
     match delivery.conversation_id.zip(delivery.message_id) {
-        Some((conversation, id)) => conversation::message(table, conversation, id).await,
+        Some((conversation, id)) => Ok(conversation::message(table, conversation, id).await?),
         None => Ok(None),
     }
 }

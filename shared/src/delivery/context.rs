@@ -4,7 +4,7 @@ use futures_util::future::try_join_all;
 use serde::{Deserialize, Serialize};
 
 use crate::bucket::{Bucket, BucketError};
-use crate::delivery::body::Unsent;
+use crate::delivery::body::{Unsent, found};
 use crate::delivery::prompt::filled;
 use crate::input::member;
 use crate::input::schema::{Schema, Value, extended, titled};
@@ -18,7 +18,7 @@ use crate::records::form::Form;
 use crate::records::intent::{Intent, IntentLink};
 use crate::table::Table;
 use crate::table::declaration::Declared;
-use crate::table::stored::{Listed, Stored};
+use crate::table::stored::Listed;
 use crate::values::id::{AssistantId, ContactId, ConversationId, MessageId, ordinal};
 use crate::values::time::Timestamp;
 
@@ -197,13 +197,6 @@ fn kept(lists: &[Vec<usize>; 4], room: usize) -> [usize; 4] {
         bytes[longest] -= lists[longest][kept[longest]];
     }
     kept
-}
-
-async fn found<R: Stored>(table: &Table, id: Option<R::Id>) -> Result<Option<R>, Unsent> {
-    match id {
-        Some(id) => Ok(table.find(id).await?),
-        None => Ok(None),
-    }
 }
 
 /// The first records of a list.

@@ -10,6 +10,13 @@ use crate::input::{Issues, Location, Parse, Raw, bounded_list};
 #[serde(transparent)]
 pub struct UpTo<const MOST: usize, T>(pub Vec<T>);
 
+impl<const MOST: usize, T> UpTo<MOST, T> {
+    /// Whether there are none.
+    pub const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
 impl<const MOST: usize, T> Default for UpTo<MOST, T> {
     fn default() -> Self {
         Self(Vec::new())

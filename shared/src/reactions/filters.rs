@@ -20,8 +20,6 @@ pub fn filters() -> Vec<Value> {
         (of(&[When::Removed, When::Changed]), of(&[When::Changed, When::Written, When::Made]));
     removed.extend(tell::records());
     changed.extend(tell::records());
-    removed.remove("");
-    changed.remove("");
     let became =
         ALL.iter().filter(|reaction| !changed.contains(reaction.record)).filter_map(|reaction| match reaction.when {
             When::Changed | When::Made | When::Written | When::Removed | When::Expired | When::Told => None,

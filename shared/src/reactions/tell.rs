@@ -9,7 +9,7 @@ use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::Reacting;
+use super::{CAMPAIGN_DELIVERY_ENDED, Reacting};
 use crate::delivery::context::MessageContext;
 use crate::delivery::event::logged_schema;
 use crate::input::member;
@@ -29,7 +29,7 @@ use crate::records::intent::{Intent, IntentLink};
 use crate::records::tag::{Link, Tag};
 use crate::records::user::User;
 use crate::records::webhook::Webhook;
-use crate::records::webhook::subscription::{EventScope, Subscriptions};
+use crate::records::webhook::subscription::{EventPath, EventScope, Subscriptions};
 use crate::records::widget::Widget;
 use crate::request::error::{Error, Result};
 use crate::request::event::EventContext;
@@ -39,7 +39,7 @@ use crate::table::change::Change;
 use crate::table::declaration::Declared as _;
 use crate::table::keys::Key;
 use crate::table::stored::Listed;
-use crate::values::id::{AssistantId, ContactId, WebhookId, WidgetId};
+use crate::values::id::{AssistantId, ContactId, ConversationId, WebhookId, WidgetId};
 use crate::values::json::JsonObject;
 use crate::values::tenant::Tenant;
 use crate::values::time::Timestamp;
@@ -60,7 +60,7 @@ pub(super) fn is_told(change: &Change) -> bool {
     change.record_name().is_some_and(|name| {
         name == Conversation::NAME
             || kinds_of(name).is_some()
-            || (name == Delivery::NAME && ends_campaign_contact(change))
+            || CAMPAIGN_DELIVERY_ENDED.includes(Delivery::NAME, change)
     })
 }
 
@@ -71,12 +71,6 @@ pub(super) fn records() -> impl Iterator<Item = &'static str> {
 
 fn kinds_of(record: &str) -> Option<&'static RecordKinds> {
     RECORDS.iter().find(|kinds| kinds.record == record)
-}
-
-/// Whether `change` ends the delivery to a contact of a campaign.
-fn ends_campaign_contact(change: &Change) -> bool {
-    let ends = |state: Option<&str>| state.is_some_and(|state| ["delivered", "dead"].contains(&state));
-    ends(change.text("state")) && !ends(change.text_before("state")) && change.text("campaign_id").is_some()
 }
 
 /// Tells of the changes of an organisation, in their order.
@@ -90,10 +84,12 @@ pub(super) async fn tell(cx: &Reacting<'_>, changes: &[&Change]) -> Result<()> {
         return Ok(());
     }
     let events: Vec<_> = changes.iter().map(|change| telling.events(change)).collect();
-    let told: Vec<Vec<Told>> = stream::iter(events).buffered(READING).try_collect().await?;
-    telling.publish(told.into_iter().flatten().collect()).await?;
+    let all: Vec<ChangeEvents> = stream::iter(events).buffered(READING).try_collect().await?;
+    let pending: BTreeSet<ConversationId> = all.iter().filter_map(|events| events.pending).collect();
+    telling.publish(all.into_iter().flat_map(|events| events.now).collect()).await?;
     // Only now: the tick must not tell of a change of a conversation whose opening is not in the log yet.
-    telling.note_pending(changes).await
+    try_join_all(pending.into_iter().map(|id| pending::note(&cx.table, id, cx.now))).await?;
+    Ok(())
 }
 
 /// Tells of the conversations that have changed in the last minute.
@@ -128,6 +124,21 @@ async fn tell_conversation(cx: &EventContext<'_>, key: Key) -> Result<bool> {
 struct Told {
     event: Event,
     scope: EventScope,
+}
+
+/// The events of a change.
+#[derive(Default)]
+struct ChangeEvents {
+    /// Those that go into the log now.
+    now: Vec<Told>,
+    /// The open conversation whose change the tick will report.
+    pending: Option<ConversationId>,
+}
+
+impl From<Option<Told>> for ChangeEvents {
+    fn from(event: Option<Told>) -> Self {
+        Self { now: event.into_iter().collect(), pending: None }
+    }
 }
 
 /// The fields of a record on which its event depends.
@@ -176,7 +187,7 @@ impl<'a> Telling<'a> {
     }
 
     /// The events of a change.
-    async fn events(&self, change: &Change) -> Result<Vec<Told>> {
+    async fn events(&self, change: &Change) -> Result<ChangeEvents> {
         let name = change.record_name().unwrap_or_default();
         if name == Conversation::NAME {
             return self.of_conversation(change).await;
@@ -184,21 +195,20 @@ impl<'a> Telling<'a> {
         if name == Delivery::NAME {
             return self.of_campaign_contact(change).await;
         }
-        let Some(kinds) = kinds_of(name) else { return Ok(Vec::new()) };
-        if !self.subscriptions.include_any(kinds.all()) {
-            return Ok(Vec::new());
-        }
-        Ok(of_record(change, kinds)?.into_iter().collect())
+        let kinds = kinds_of(name).filter(|kinds| self.subscriptions.include_any(kinds.all()));
+        let event = kinds.map(|kinds| of_record(change, kinds)).transpose()?.flatten();
+        Ok(event.into())
     }
 
     /// The events of a conversation and its messages. The tick tells of a new message and of a changed field.
-    async fn of_conversation(&self, change: &Change) -> Result<Vec<Told>> {
+    async fn of_conversation(&self, change: &Change) -> Result<ChangeEvents> {
         if !self.subscriptions.include_any(EventKind::OF_CONVERSATIONS.iter().copied()) {
-            return Ok(Vec::new());
+            return Ok(ChangeEvents::default());
         }
         let (was, is) = (change.record_before::<Conversation>()?, change.record::<Conversation>()?);
-        let mut told = Vec::new();
-        let mut tell = |kind, id, conversation| told.extend(of_conversation(kind, id, change.sequence(), conversation));
+        let mut events = ChangeEvents::default();
+        let mut tell =
+            |kind, id, conversation| events.now.extend(of_conversation(kind, id, change.sequence(), conversation));
         let once = |kind: EventKind, id: Uuid| EventId::of_change(kind, id, "");
         match (&was, &is) {
             (None, Some(is)) => tell(EventKind::CONVERSATION_OPENED, once(EventKind::CONVERSATION_OPENED, is.id.0), is),
@@ -208,54 +218,42 @@ impl<'a> Telling<'a> {
             (Some(was), None) => {
                 tell(EventKind::CONVERSATION_DELETED, once(EventKind::CONVERSATION_DELETED, was.id.0), was);
             }
+            (Some(was), Some(is)) if self.is_pending(was, is) => events.pending = Some(is.id),
             _ => {}
         }
-        let Some(is) = is else { return Ok(told) };
+        let Some(is) = is else { return Ok(events) };
         let said = was.map_or(0, |was| was.chat_count)..is.chat_count;
         if !said.is_empty() && self.is_wanted(EventKind::MESSAGE_CREATED, scope_of(&is)) {
             let messages = conversation::said_between(self.table, is.id, said).await?;
-            told.extend(messages.iter().filter_map(|message| of_message(message, &is)));
+            events.now.extend(messages.iter().filter_map(|message| of_message(message, &is)));
         }
-        Ok(told)
+        Ok(events)
     }
 
-    /// Notes the open conversations of which an answer shows a change, each once, for the tick.
-    async fn note_pending(&self, changes: &[&Change]) -> Result<()> {
-        let kind = EventKind::CONVERSATION_UPDATED;
-        if !self.subscriptions.include_any([kind]) {
-            return Ok(());
-        }
-        let mut noted = BTreeSet::new();
-        let of_conversations = changes.iter().filter(|change| change.record_name() == Some(Conversation::NAME));
-        for change in of_conversations {
-            let (Some(was), Some(is)) = (change.record_before::<Conversation>()?, change.record::<Conversation>()?)
-            else {
-                continue;
-            };
-            if is.is_open() && self.is_wanted(kind, scope_of(&is)) && JsonObject::of(&was) != JsonObject::of(&is) {
-                noted.insert(is.id);
-            }
-        }
-        Ok(try_join_all(noted.into_iter().map(|id| pending::note(self.table, id, self.now))).await.map(drop)?)
+    /// Whether the tick is to report that an open conversation has changed as callers see it.
+    fn is_pending(&self, was: &Conversation, is: &Conversation) -> bool {
+        is.is_open()
+            && self.is_wanted(EventKind::CONVERSATION_UPDATED, scope_of(is))
+            && JsonObject::of(was) != JsonObject::of(is)
     }
 
     /// The event that the delivery to a contact of a campaign has ended.
-    async fn of_campaign_contact(&self, change: &Change) -> Result<Vec<Told>> {
+    async fn of_campaign_contact(&self, change: &Change) -> Result<ChangeEvents> {
         let kind = EventKind::CAMPAIGN_CONTACT_UPDATED;
         if !self.subscriptions.include_any([kind]) {
-            return Ok(Vec::new());
+            return Ok(ChangeEvents::default());
         }
         let ended = change.record::<Delivery>()?;
         let Some((campaign, id)) = ended.and_then(|ended| ended.campaign_id.zip(ended.campaign_contact_id)) else {
-            return Ok(Vec::new());
+            return Ok(ChangeEvents::default());
         };
         let found =
             futures_util::try_join!(self.table.find::<Campaign>(campaign), self.table.find::<CampaignContact>(id))?;
-        let (Some(campaign), Some(contact)) = found else { return Ok(Vec::new()) };
+        let (Some(campaign), Some(contact)) = found else { return Ok(ChangeEvents::default()) };
         let scope = EventScope { assistant_id: campaign.assistant_id, widget_id: campaign.widget_id };
         let data = JsonObject::of(&contact.as_answered_in(&campaign));
         let told = data.and_then(|data| made(kind, data, None, change));
-        Ok(told.map(|told| Told { scope, ..told }).into_iter().collect())
+        Ok(told.map(|told| Told { scope, ..told }).into())
     }
 
     /// Whether a webhook may get an event of this kind.
@@ -275,14 +273,11 @@ impl<'a> Telling<'a> {
         let mut logged = Vec::new();
         let mut of_webhook: BTreeMap<WebhookId, Vec<NewDelivery>> = BTreeMap::new();
         for Told { event, scope } in &told {
-            let of_assistant = scope.assistant_id.and_then(|id| named.get(&id).copied());
             let mut is_wanted = false;
             for webhook in self.subscriptions.to(event.event, *scope, &named) {
                 is_wanted = true;
-                // The webhook that its assistant names gets the event anyway.
-                let gets_it = event.event == EventKind::CONVERSATION_CLOSED && of_assistant == Some(webhook.id);
-                let is_about_it = event.event == EventKind::WEBHOOK_DISABLED && event.is_about(webhook.id.0);
-                if webhook.gets_deliveries() && !gets_it && !is_about_it {
+                let path = webhook.path_of(event, *scope, &named);
+                if webhook.gets_deliveries() && path == EventPath::Subscription {
                     of_webhook.entry(webhook.id).or_default().push(NewDelivery::logged(event));
                 }
             }
@@ -369,9 +364,8 @@ fn made(kind: EventKind, data: JsonObject, previous: Option<JsonObject>, change:
         assistant_id: about.assistant_id.or(own(Assistant::NAME).map(AssistantId)),
         widget_id: about.widget_id.or(own(Widget::NAME).map(WidgetId)),
     };
-    let length = data.len() + previous.as_ref().map_or(0, JsonObject::len);
     let whole = Event { previous, ..Event::new(kind, id, (at, change.sequence()), data) };
-    let event = if length > LONGEST { whole.truncated(path(name, about.id, &whole.data)) } else { whole };
+    let event = if whole.bytes() > LONGEST { whole.truncated(path(name, about.id, &whole.data)) } else { whole };
     Some(Told { event, scope })
 }
 

@@ -323,7 +323,7 @@ impl NewMessage {
 
     /// What it adds to the bytes of its conversation.
     pub fn bytes(&self) -> u64 {
-        self.text.len() as u64 + self.data_source_ids.bytes()
+        self.text.len() as u64 + answer::bytes_of(&self.data_source_ids)
     }
 
     /// The message that comes after `ordinal` others.
@@ -346,7 +346,7 @@ impl NewMessage {
 impl Message {
     /// What it adds to the bytes of its conversation.
     pub fn bytes(&self) -> u64 {
-        self.text.len() as u64 + self.data_source_ids.bytes()
+        self.text.len() as u64 + answer::bytes_of(&self.data_source_ids)
     }
 }
 

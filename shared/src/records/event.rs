@@ -213,6 +213,11 @@ impl Event {
         Self { data, previous: None, truncated: true, path, ..self.clone() }
     }
 
+    /// The bytes of its record, and of the former values.
+    pub fn bytes(&self) -> usize {
+        self.data.len() + self.previous.as_ref().map_or(0, JsonObject::len)
+    }
+
     /// The same event with what subscriptions are narrowed by.
     #[must_use]
     pub const fn within(mut self, scope: EventScope) -> Self {

@@ -1,13 +1,11 @@
 //! What a bot's message answers, and from which data sources. The first answer to a message is noted in the item of that
 //! message, by the transaction that stores the answer: so two answers cannot both be stored.
 
-use serde::{Deserialize, Serialize};
-use serde_json::json;
 use uuid::Uuid;
 
 use super::{Changed, Message, NewMessage, SenderType};
-use crate::input::schema::{Schema, Value};
-use crate::input::{Issues, Location, Parse, Raw, bounded_list};
+use crate::input::bounded::UpTo;
+use crate::input::{Issues, Location};
 use crate::records::datasource::Datasource;
 use crate::request::error::{Error, Result};
 use crate::table::cascade::missing_records;
@@ -18,8 +16,6 @@ use crate::table::transaction::{Transaction, Unmet, Write};
 use crate::table::{Table, TableError};
 use crate::values::id::{DatasourceId, ordinal, with_ordinal};
 
-/// The most data sources of a message.
-const MOST_SOURCES: usize = 20;
 /// The bytes of a data source in a transcript.
 const SOURCE_BYTES: u64 = 80;
 /// The attribute of a message with the id of its answer.
@@ -29,33 +25,12 @@ const IN_REPLY_TO: &str = "in_reply_to";
 /// The field of a new message that names its data sources.
 const SOURCES: &str = "data_source_ids";
 
-/// The data sources from which a message was made, at most 20.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct DatasourceIds(Vec<DatasourceId>);
+/// The data sources from which a message was made.
+pub type DatasourceIds = UpTo<20, DatasourceId>;
 
-impl DatasourceIds {
-    /// Whether there are none.
-    pub const fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// What they add to the bytes of a conversation.
-    pub const fn bytes(&self) -> u64 {
-        self.0.len() as u64 * SOURCE_BYTES
-    }
-}
-
-impl Parse for DatasourceIds {
-    fn parse(raw: Raw<'_>, at: &Location, issues: &mut Issues) -> Option<Self> {
-        bounded_list(raw, at, issues, (0, MOST_SOURCES)).map(Self)
-    }
-}
-
-impl Schema for DatasourceIds {
-    fn schema() -> Value {
-        json!({"type": "array", "items": DatasourceId::schema(), "maxItems": MOST_SOURCES})
-    }
+/// The bytes that data sources add to a conversation.
+pub(super) const fn bytes_of(sources: &DatasourceIds) -> u64 {
+    sources.0.len() as u64 * SOURCE_BYTES
 }
 
 impl NewMessage {

@@ -84,7 +84,7 @@ pub async fn append(
     let mut page = Vec::new();
     let mut bytes = 0;
     for event in events {
-        let length = event.data.len() + event.previous.as_ref().map_or(0, super::JsonObject::len);
+        let length = event.bytes();
         if page.len() == ON_PAGE || (bytes + length > PAGE_BYTES && !page.is_empty()) {
             if !append_page(table, std::mem::take(&mut page), unchanged, now).await? {
                 return Ok(false);
@@ -261,7 +261,7 @@ pub async fn list(table: &Table, query: &EventQuery, now: Timestamp) -> Result<E
     let (mut bytes, mut fitting) = (0, Vec::new());
     let count = items.len();
     for event in items {
-        bytes += event.data.len() + event.previous.as_ref().map_or(0, super::JsonObject::len);
+        bytes += event.bytes();
         if bytes > ANSWER_BYTES && !fitting.is_empty() {
             break;
         }

@@ -14,7 +14,7 @@ use crate::input::{Issues, Location};
 use crate::records::delivery::{self, Delivery, DeliveryState, NewDelivery, Observed, health};
 use crate::records::event::{self, EVENT_DAYS, Event, EventId, EventKind, FoundEvents, LogStretch, unknown_after};
 use crate::records::webhook::Webhook;
-use crate::records::webhook::subscription::{EventPattern, Subscriptions};
+use crate::records::webhook::subscription::{EventPath, EventPattern, Subscriptions};
 use crate::request::error::{Error, OnMissing as _, Result};
 use crate::table::page::{Order, PageQuery};
 use crate::table::{Table, TableError};
@@ -93,9 +93,9 @@ pub async fn recover(
         |kind: EventKind| recovery.includes(kind) && (webhook.includes(kind) || kind == EventKind::CONVERSATION_CLOSED);
     let found = event::find(table, &LogStretch { after, since, until, most: MOST }, is_wanted, now).await;
     let FoundEvents { wanted, next } = found.map_err(|error| unknown_after(error, &Location::body()))?;
-    let subscriptions = Subscriptions::of(Arc::new(vec![webhook]));
+    let subscriptions = Subscriptions::of(Arc::new(vec![webhook.clone()]));
     let recovered = BTreeSet::new();
-    let mut recovering = Recovering { table, id, subscriptions, by, now, is_noted: false, recovered };
+    let mut recovering = Recovering { table, id, webhook, subscriptions, by, now, is_noted: false, recovered };
     for some in wanted.chunks(AT_ONCE) {
         recovering.compare(some).await?;
     }
@@ -109,6 +109,7 @@ pub async fn recover(
 struct Recovering<'a> {
     table: &'a Table,
     id: WebhookId,
+    webhook: Webhook,
     subscriptions: Subscriptions,
     by: Uuid,
     now: Timestamp,
@@ -143,13 +144,16 @@ impl Recovering<'_> {
 
     /// The delivery of an event that the webhook did not get; `None` if it does not get such events.
     fn new_delivery(&self, event: &Event, named: &BTreeMap<AssistantId, WebhookId>) -> Option<NewDelivery> {
-        let of_assistant = event.of_assistant.and_then(|assistant| named.get(&assistant).copied());
-        let is_its_own = event.event == EventKind::CONVERSATION_CLOSED && of_assistant == Some(self.id);
-        let is_about_it = event.event == EventKind::WEBHOOK_DISABLED && event.is_about(self.id.0);
-        let subscribes = self.subscriptions.to(event.event, event.scope(), named).next().is_some();
+        let path = self.webhook.path_of(event, event.scope(), named);
+        let subscribes = || self.subscriptions.to(event.event, event.scope(), named).next().is_some();
+        let gets_it = match path {
+            EventPath::Assistant => true,
+            EventPath::LogOnly => false,
+            EventPath::Subscription => subscribes(),
+        };
         let has_expired = event.ttl <= self.now.unix_seconds();
-        let gets_it = is_its_own || (subscribes && !is_about_it);
-        let new = NewDelivery { recovered_by: Some(self.by), logged: !is_its_own, ..NewDelivery::logged(event) };
+        let logged = path != EventPath::Assistant;
+        let new = NewDelivery { recovered_by: Some(self.by), logged, ..NewDelivery::logged(event) };
         (gets_it && !has_expired).then_some(new)
     }
 

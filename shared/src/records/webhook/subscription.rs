@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::input::schema::{Schema, titled};
 use crate::input::{Issues, Location, Parse, Raw, text_of};
-use crate::records::event::EventKind;
+use crate::records::event::{Event, EventKind};
 use crate::records::webhook::Webhook;
 use crate::values::id::{AssistantId, WebhookId, WidgetId};
 
@@ -72,6 +72,17 @@ pub struct EventScope {
     pub widget_id: Option<WidgetId>,
 }
 
+/// How an event comes to a webhook, if the webhook is one that hears of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EventPath {
+    /// It is the close of a conversation whose assistant names the webhook: this needs no subscription.
+    Assistant,
+    /// It is the news that the webhook itself was disabled: only the log has it.
+    LogOnly,
+    /// The webhook must subscribe to it.
+    Subscription,
+}
+
 /// The webhooks of an organisation, as far as it matters for events.
 #[derive(Debug, Default)]
 pub struct Subscriptions(Arc<Vec<Webhook>>);
@@ -125,6 +136,18 @@ impl Webhook {
         let widgets = &self.widget_ids.0;
         (assistants.is_empty() || scope.assistant_id.is_some_and(|id| assistants.contains(&id)))
             && (widgets.is_empty() || scope.widget_id.is_some_and(|id| widgets.contains(&id)))
+    }
+
+    /// How `event` comes to it. `named` has the webhooks that assistants name themselves.
+    pub fn path_of(&self, event: &Event, scope: EventScope, named: &BTreeMap<AssistantId, WebhookId>) -> EventPath {
+        let of_assistant = scope.assistant_id.and_then(|assistant| named.get(&assistant));
+        if event.event == EventKind::CONVERSATION_CLOSED && of_assistant == Some(&self.id) {
+            EventPath::Assistant
+        } else if event.event == EventKind::WEBHOOK_DISABLED && event.is_about(self.id.0) {
+            EventPath::LogOnly
+        } else {
+            EventPath::Subscription
+        }
     }
 
     /// Whether events are sent to it: otherwise they are only read.
