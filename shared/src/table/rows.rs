@@ -359,11 +359,8 @@ impl Table {
             check(&row).map_err(NotChanged::Refused)?;
             let uuid = R::proof(id).unwrap_or_default();
             let mut transaction = Transaction::new(self);
-            transaction.write(Write::delete(self.key::<R>(id)).when(row.version().unchanged(uuid)));
-            transaction.write_all(row.pointers(&self.tenant).into_iter().map(Write::delete));
-            transaction.update_unique_values(id, Some(&row), None);
-            transaction.count(Some(&row), None, false);
-            transaction.hole_of::<R>(id);
+            transaction.remove(id, &row);
+            transaction.holes_of::<R>(&R::list_of(id), [uuid]);
             transaction.write_all(with(&row));
             match transaction.commit_noting(&lost).await {
                 Ok(()) => return Ok(row),
@@ -430,6 +427,16 @@ impl<M> Transaction<'_, M> {
         Ok(is)
     }
 
+    /// Removes the row `id`, if it still has the version of `was`, with its pointers. Its ordinal becomes a hole by
+    /// [`Transaction::holes_of`].
+    pub(super) fn remove<R: Listed>(&mut self, id: R::Id, was: &R) {
+        let (uuid, table) = (R::proof(id).unwrap_or_default(), self.table());
+        self.write(Write::delete(table.key::<R>(id)).when(was.version().unchanged(uuid)));
+        self.write_all(was.pointers(&table.tenant).into_iter().map(Write::delete));
+        self.update_unique_values(id, Some(was), None);
+        self.count(Some(was), None, false);
+    }
+
     /// Puts a pointer to the row `id`, unless the transaction puts it already.
     pub(crate) fn put_pointer(&mut self, pointer: &Key, id: Uuid) {
         if self.puts(pointer) {
@@ -442,20 +449,23 @@ impl<M> Transaction<'_, M> {
 
     /// Turns `ordinals`, whose rows the transaction removes, into holes of `list`.
     pub(crate) fn holes(&mut self, list: &str, ordinals: impl IntoIterator<Item = u64>) {
-        self.add_holes(list, ordinals, false, |holes| holes);
+        self.add_holes(list, ordinals, false, |_, holes| holes);
     }
 
-    /// Turns the ordinal of the row `id`, which the transaction removes for a request, into a hole.
-    fn hole_of<R: Listed>(&mut self, id: R::Id) {
-        let (table, uuid) = (self.table(), R::proof(id).unwrap_or_default());
-        let note = |holes| table.noting_removal(holes, R::NAME, uuid);
-        self.add_holes(&R::list_of(id), [ordinal(uuid)], false, note);
+    /// Turns the ordinals of the rows `ids` of `list`, which the transaction removes for a request, into holes.
+    pub(super) fn holes_of<R: Listed>(&mut self, list: &str, ids: impl IntoIterator<Item = Uuid>) {
+        let (table, ids) = (self.table(), ids.into_iter().collect::<Vec<_>>());
+        let note = |block, holes| {
+            let of_block = ids.iter().copied().filter(|id| ordinal(*id) / BLOCK == block);
+            table.noting_removal(holes, R::NAME, of_block)
+        };
+        self.add_holes(list, ids.iter().map(|id| ordinal(*id)), false, note);
     }
 
     /// Turns `ordinals`, which have no row, into holes of `list`, on condition that none of them is a hole. A condition
     /// has room for a hundred.
     pub(super) fn new_holes(&mut self, list: &str, ordinals: impl IntoIterator<Item = u64>) {
-        self.add_holes(list, ordinals, true, |holes| holes);
+        self.add_holes(list, ordinals, true, |_, holes| holes);
     }
 
     fn add_holes(
@@ -463,7 +473,7 @@ impl<M> Transaction<'_, M> {
         list: &str,
         ordinals: impl IntoIterator<Item = u64>,
         must_be_new: bool,
-        note: impl Fn(UpdateExpression) -> UpdateExpression,
+        note: impl Fn(u64, UpdateExpression) -> UpdateExpression,
     ) {
         let mut blocks: BTreeMap<u64, BTreeSet<u64>> = BTreeMap::new();
         for ordinal in ordinals {
@@ -473,7 +483,7 @@ impl<M> Transaction<'_, M> {
         for (block, holes) in blocks {
             sections.entry(block / SECTION).or_default().push((block % SECTION, holes.len()));
             let all = AttributeValue::Ns(holes.iter().map(ToString::to_string).collect());
-            let adding = note(UpdateExpression::new().add("holes", all));
+            let adding = note(block, UpdateExpression::new().add("holes", all));
             let adding = Write::update(list_block(self.tenant(), list, block), adding);
             self.write(if must_be_new { adding.when(are_new(&holes)) } else { adding });
         }
