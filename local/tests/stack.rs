@@ -20,6 +20,7 @@ mod contract;
 mod cost;
 mod customer_keys;
 mod dates;
+mod delete_many;
 mod deletes;
 mod demo;
 mod document;
