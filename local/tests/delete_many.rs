@@ -212,7 +212,8 @@ async fn concurrent_requests_delete_each_contact_once() {
     let (stack, _, ids) = of_three_transactions().await;
     let delete = contacts(&ids);
     let answers = tokio::join!(stack.answer(&delete), stack.answer(&delete), stack.answer(&delete));
-    let deleted: usize = [&answers.0, &answers.1, &answers.2].map(|answer| count(&outcomes(answer), "deleted")).iter().sum();
+    let deleted: usize =
+        [&answers.0, &answers.1, &answers.2].map(|answer| count(&outcomes(answer), "deleted")).iter().sum();
     assert_eq!(deleted, 90);
     assert_eq!(total(&stack).await, 0);
 }
@@ -225,7 +226,8 @@ async fn the_audit_list_has_each_deleted_record() {
     let answer = stack.answer(&contacts(&ids)).await;
     assert_eq!(count(&outcomes(&answer), "deleted"), 75);
     stack.settle().await.unwrap();
-    let entries = get(&stack, &format!("{}?size=100", routes::LIST_AUDIT.path)).await["items"].as_array().unwrap().clone();
+    let entries =
+        get(&stack, &format!("{}?size=100", routes::LIST_AUDIT.path)).await["items"].as_array().unwrap().clone();
     for entry in &entries {
         assert_eq!((&entry["action"], &entry["record_type"]), (&json!("deleted"), &json!("Contact")));
         assert_eq!(entry["operation"], "delete-contacts");

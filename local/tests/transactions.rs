@@ -87,7 +87,8 @@ async fn a_delete_by_a_slow_transaction_answers_200() {
             assert_eq!(answer.status, 200, "{} {meets} {commits}: {}", route.name, answer.body);
             // A list of ids is answered by a list of results.
             let again = stack.answer(&delete).await;
-            let is_gone = again.status == 404 || again.body.contains("not_found") && !again.body.contains("\"deleted\"");
+            let is_gone =
+                again.status == 404 || again.body.contains("not_found") && !again.body.contains("\"deleted\"");
             let was_there = answer.body.contains("\"deleted\"") || route.parameters().next().is_some();
             assert!(is_gone && was_there, "{} {meets} {commits} {}", route.name, again.body);
         }

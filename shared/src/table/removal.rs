@@ -1,6 +1,7 @@
-//! Removes many rows of a list with few transactions.
+//! Removes rows of lists together with their pointers: one row, or many rows with few transactions.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
 
 use crate::table::error::{Cancelled, NotChanged, TableError};
 use crate::table::item::from_item;
@@ -8,8 +9,8 @@ use crate::table::ordinals::BLOCK;
 use crate::table::part::Table;
 use crate::table::retry::LostAnswer;
 use crate::table::store::TRANSACTION_LIMIT;
-use crate::table::stored::Listed;
-use crate::table::transaction::Transaction;
+use crate::table::stored::{Listed, is_proven};
+use crate::table::transaction::{Transaction, Write};
 use crate::values::id::{Id, ordinal};
 
 /// What became of each row: true if it was removed, false if there was none, or why it stays.
@@ -43,6 +44,59 @@ impl<R: Listed<Of = (), Id: Id>> RowGroup<R> {
 }
 
 impl Table {
+    /// Removes the row `id` with its pointers, and returns it as it was. The row is read first: an unreadable row
+    /// cannot be answered and stays.
+    ///
+    /// # Errors
+    /// [`TableError::Missing`] where there is none.
+    pub async fn remove<R: Listed>(&self, id: R::Id) -> Result<R, TableError> {
+        Ok(self.remove_if(id, |_| Ok::<_, Infallible>(())).await?)
+    }
+
+    /// The same, unless `check` refuses.
+    ///
+    /// # Errors
+    /// [`TableError::Missing`] where there is none, [`TableError::Unavailable`] where it is unknown who has removed it,
+    /// and the error of `check`.
+    pub async fn remove_if<R: Listed, E>(
+        &self,
+        id: R::Id,
+        check: impl Fn(&R) -> Result<(), E> + Sync,
+    ) -> Result<R, NotChanged<E>> {
+        self.remove_with(id, check, |_| None).await
+    }
+
+    /// The same, together with the write that follows from the row.
+    ///
+    /// # Errors
+    /// The same as for [`Table::remove_if`].
+    pub async fn remove_with<R: Listed, E>(
+        &self,
+        id: R::Id,
+        check: impl Fn(&R) -> Result<(), E> + Sync,
+        with: impl Fn(&R) -> Option<Write> + Sync,
+    ) -> Result<R, NotChanged<E>> {
+        let mut row: R = self.get(id).await?;
+        let (mut round, lost) = (self.store.backoff(), LostAnswer::default());
+        loop {
+            check(&row).map_err(NotChanged::Refused)?;
+            let uuid = R::proof(id).unwrap_or_default();
+            let mut transaction = Transaction::new(self);
+            transaction.remove(id, &row);
+            transaction.holes_of::<R>(&R::list_of(id), [uuid]);
+            transaction.write_all(with(&row));
+            match transaction.commit_noting(&lost).await {
+                Ok(()) => return Ok(row),
+                Err(Cancelled::Condition((), existing)) => {
+                    let existing = existing.filter(|item| is_proven::<R>(item, id)).ok_or_else(|| lost.missing())?;
+                    row = from_item(existing)?;
+                }
+                Err(cancelled) => return Err(NotChanged::Failed(cancelled.into())),
+            }
+            round.again("the record").await?;
+        }
+    }
+
     /// Removes the rows `ids` of the organisation's list, each as [`Table::remove_if`] does, unless `check` refuses.
     ///
     /// The transactions follow one another, because all of them count holes in the same items. If a row has changed since
@@ -119,5 +173,17 @@ impl Table {
             Err(NotChanged::Failed(TableError::Missing)) => Err(lost.missing()),
             Err(NotChanged::Failed(error)) => Err(error),
         }
+    }
+}
+
+impl<M> Transaction<'_, M> {
+    /// Removes the row `id`, if it still has the version of `was`, with its pointers. Its ordinal becomes a hole by
+    /// [`Transaction::holes_of`].
+    pub(super) fn remove<R: Listed>(&mut self, id: R::Id, was: &R) {
+        let (uuid, table) = (R::proof(id).unwrap_or_default(), self.table());
+        self.write(Write::delete(table.key::<R>(id)).when(was.version().unchanged(uuid)));
+        self.write_all(was.pointers(&table.tenant).into_iter().map(Write::delete));
+        self.update_unique_values(id, Some(was), None);
+        self.count(Some(was), None, false);
     }
 }

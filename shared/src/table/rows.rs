@@ -1,4 +1,4 @@
-//! Rows of lists: inserted, changed and removed together with their list and their pointers.
+//! Rows of lists: inserted and changed together with their list and their pointers.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::convert::Infallible;
@@ -14,7 +14,6 @@ use crate::table::keys::{Key, list_block, list_section};
 use crate::table::metering::Metering;
 use crate::table::ordinals::{BLOCK, SECTION};
 use crate::table::part::Table;
-use crate::table::retry::LostAnswer;
 use crate::table::secrets::seal;
 use crate::table::store::TRANSACTION_LIMIT;
 use crate::table::stored::{Listed, is_proven};
@@ -320,59 +319,6 @@ impl Table {
         let is = transaction.replace(id, was, is, None)?;
         Ok(was_done(transaction.commit().await)?.then_some(is))
     }
-
-    /// Removes the row `id` with its pointers, and returns it as it was. The row is read first: an unreadable row
-    /// cannot be answered and stays.
-    ///
-    /// # Errors
-    /// [`TableError::Missing`] where there is none.
-    pub async fn remove<R: Listed>(&self, id: R::Id) -> Result<R, TableError> {
-        Ok(self.remove_if(id, |_| Ok::<_, Infallible>(())).await?)
-    }
-
-    /// The same, unless `check` refuses.
-    ///
-    /// # Errors
-    /// [`TableError::Missing`] where there is none, [`TableError::Unavailable`] where it is unknown who has removed it,
-    /// and the error of `check`.
-    pub async fn remove_if<R: Listed, E>(
-        &self,
-        id: R::Id,
-        check: impl Fn(&R) -> Result<(), E> + Sync,
-    ) -> Result<R, NotChanged<E>> {
-        self.remove_with(id, check, |_| None).await
-    }
-
-    /// The same, together with the write that follows from the row.
-    ///
-    /// # Errors
-    /// The same as for [`Table::remove_if`].
-    pub async fn remove_with<R: Listed, E>(
-        &self,
-        id: R::Id,
-        check: impl Fn(&R) -> Result<(), E> + Sync,
-        with: impl Fn(&R) -> Option<Write> + Sync,
-    ) -> Result<R, NotChanged<E>> {
-        let mut row: R = self.get(id).await?;
-        let (mut round, lost) = (self.store.backoff(), LostAnswer::default());
-        loop {
-            check(&row).map_err(NotChanged::Refused)?;
-            let uuid = R::proof(id).unwrap_or_default();
-            let mut transaction = Transaction::new(self);
-            transaction.remove(id, &row);
-            transaction.holes_of::<R>(&R::list_of(id), [uuid]);
-            transaction.write_all(with(&row));
-            match transaction.commit_noting(&lost).await {
-                Ok(()) => return Ok(row),
-                Err(Cancelled::Condition((), existing)) => {
-                    let existing = existing.filter(|item| is_proven::<R>(item, id)).ok_or_else(|| lost.missing())?;
-                    row = from_item(existing)?;
-                }
-                Err(cancelled) => return Err(NotChanged::Failed(cancelled.into())),
-            }
-            round.again("the record").await?;
-        }
-    }
 }
 
 impl<M> Transaction<'_, M> {
@@ -425,16 +371,6 @@ impl<M> Transaction<'_, M> {
         after.iter().filter(|key| !before.contains(key)).for_each(|key| self.put_pointer(key, uuid));
         self.update_unique_values(id, Some(was), Some(&is));
         Ok(is)
-    }
-
-    /// Removes the row `id`, if it still has the version of `was`, with its pointers. Its ordinal becomes a hole by
-    /// [`Transaction::holes_of`].
-    pub(super) fn remove<R: Listed>(&mut self, id: R::Id, was: &R) {
-        let (uuid, table) = (R::proof(id).unwrap_or_default(), self.table());
-        self.write(Write::delete(table.key::<R>(id)).when(was.version().unchanged(uuid)));
-        self.write_all(was.pointers(&table.tenant).into_iter().map(Write::delete));
-        self.update_unique_values(id, Some(was), None);
-        self.count(Some(was), None, false);
     }
 
     /// Puts a pointer to the row `id`, unless the transaction puts it already.
