@@ -168,6 +168,7 @@ pub const TASKS: &[Task] = &[
     Task::of::<operator::ListApiKeys>(),
     Task::of::<operator::RevokeApiKey>(),
     Task::of::<operator::UpdateApiKey>(),
+    Task::of::<background::NoteUpload>(),
     Task::of::<background::Redrive>(),
 ];
 

@@ -384,9 +384,12 @@ fn a_role_allows_only_log_and_stream_beside_the_calls_of_its_function() {
         });
         let mut wanted = vec!["LogGroup.Arn"];
         // Lambda must be allowed to list the bucket before it keeps a failed record.
-        if template.sources.iter().any(|source| source.function == *function) {
-            let kept = ["${FailedRecordsBucket.Arn}/*", "FailedRecordsBucket.Arn"];
-            wanted.extend(["Table.StreamArn", "${Table.Arn}/stream/*"].into_iter().chain(kept));
+        let is_on_stream = template.sources.iter().any(|source| source.function == *function);
+        if is_on_stream {
+            wanted.extend(["Table.StreamArn", "${Table.Arn}/stream/*"]);
+        }
+        if is_on_stream || template.told_of_objects.contains(function) {
+            wanted.extend(["${FailedRecordsBucket.Arn}/*", "FailedRecordsBucket.Arn"]);
         }
         assert_eq!(resources.collect::<Vec<_>>(), wanted, "{function}");
         let actions: Vec<_> = permissions.iter().flat_map(|permission| &permission.actions).collect();
