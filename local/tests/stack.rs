@@ -75,6 +75,7 @@ mod transactions;
 mod turns;
 mod unique;
 mod updates;
+mod uploads;
 mod usage;
 mod verify;
 
