@@ -11,10 +11,10 @@ use aws_sdk_dynamodb::config::{Credentials, SharedCredentialsProvider};
 use aws_smithy_runtime_api::client::http::SharedHttpConnector;
 use axum::Router;
 use axum::error_handling::HandleError;
-use axum::extract::Request;
-use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
-use axum::http::{HeaderName, HeaderValue, StatusCode};
-use axum::middleware::{Next, from_fn};
+use axum::extract::{Request, State};
+use axum::http::header::{CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::Response;
 use rustls::RootCertStore;
 use s3s::auth::SimpleAuth;
@@ -26,6 +26,7 @@ use shared::bucket::kept::KeptObjects;
 
 use crate::Trouble;
 use crate::database::Data;
+use crate::new_objects::NewObjects;
 
 /// Name of the local bucket of files, `FilesBucket` in the template.
 pub const BUCKET_NAME: &str = "assistants-local-files";
@@ -127,11 +128,11 @@ fn trouble(path: &Path, error: &std::io::Error) -> Trouble {
     Trouble(format!("{}: {error}", path.display()))
 }
 
-/// The routes of the objects in `folder`.
+/// The routes of the objects in `folder`. The objects that are put into the bucket of files are added to `new`.
 ///
 /// # Errors
 /// [`Trouble`] with the folder.
-pub fn router(folder: &Folder) -> Result<Router, Trouble> {
+pub fn router(folder: &Folder, new: NewObjects) -> Result<Router, Trouble> {
     let files = FileSystem::new(&folder.path);
     let files = files.map_err(|error| Trouble(format!("{}: {error:?}", folder.path.display())))?;
     let mut service = S3ServiceBuilder::new(files);
@@ -141,7 +142,20 @@ pub fn router(folder: &Folder) -> Result<Router, Trouble> {
     config.presigned_url_max_skew_time_secs = u32::MAX;
     service.set_config(Arc::new(StaticConfigProvider::new(Arc::new(config))));
     let service = HandleError::new(service.build(), |_| async { StatusCode::INTERNAL_SERVER_ERROR });
-    Ok(Router::new().fallback_service(service).layer(from_fn(with_own_headers)))
+    let routes = Router::new().fallback_service(service).layer(from_fn(with_own_headers));
+    Ok(routes.layer(from_fn_with_state(new, telling)))
+}
+
+/// Adds the object of a successful PUT to `new`.
+async fn telling(State(new): State<NewObjects>, request: Request, next: Next) -> Response {
+    let files = format!("/{BUCKET_NAME}/");
+    let key = request.uri().path().strip_prefix(&files).filter(|_| request.method() == Method::PUT).map(str::to_owned);
+    let length = request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+    let response = next.run(request).await;
+    if let Some(key) = key.filter(|_| response.status().is_success()) {
+        new.add(&key, length.unwrap_or_default());
+    }
+    response
 }
 
 /// The parameters of an address, each with the header of the answer that it sets. The signature covers them.

@@ -36,6 +36,30 @@ impl Destination {
         Self { bucket, clock }
     }
 
+    /// Puts the report about `event`, which `function` gave up after its retries.
+    ///
+    /// # Errors
+    /// [`Trouble`] where the bucket does not accept it.
+    pub async fn send_event(&self, function: &str, event: &Value) -> Result<(), Trouble> {
+        let (now, id) = (self.clock.now(), Ids::Random.fresh(self.clock.now()));
+        let report = json!({
+            "version": "1.0",
+            "timestamp": now,
+            "requestContext": {
+                "requestId": id,
+                "functionArn": format!("arn:aws:lambda:us-east-1:000000000000:function:{function}:$LATEST"),
+                "condition": "RetriesExhausted",
+                "approximateInvokeCount": 3,
+            },
+            "requestPayload": event,
+            "responseContext": {"statusCode": 200, "executedVersion": "$LATEST", "functionError": "Unhandled"},
+            "responsePayload": {},
+        });
+        let key = format!("aws/lambda/async/{function}/{}", day_and_second(now, id));
+        let put = self.bucket.replace(&key, report.to_string().into_bytes()).await;
+        put.map_err(|error| Trouble(format!("{function}: what was given up is lost: {error}")))
+    }
+
     /// Puts the invocation record of `records`, which `function` gave up.
     ///
     /// # Errors
@@ -54,9 +78,14 @@ fn key(function: &str, at: Timestamp, id: Uuid) -> String {
     let mut hasher = DefaultHasher::new();
     function.hash(&mut hasher);
     let mapping = Uuid::from_u64_pair(hasher.finish(), hasher.finish());
+    format!("aws/lambda/{mapping}/{SHARD}/{}", day_and_second(at, id))
+}
+
+/// `YYYY/MM/DD/YYYY-MM-DDTHH.MM.SS-<id>`.
+fn day_and_second(at: Timestamp, id: Uuid) -> String {
     let time = at.to_string();
     let (day, second) = (time[..10].replace('-', "/"), time[..19].replace(':', "."));
-    format!("aws/lambda/{mapping}/{SHARD}/{day}/{second}-{id}")
+    format!("{day}/{second}-{id}")
 }
 
 /// Lambda's report about the batch, including the whole batch: the event of the function, as a text.

@@ -110,6 +110,10 @@ pub const OPERATIONS: &[Described] = &[
     Described::of::<conversation::ListContactConversations>(&routes::LIST_CONTACT_CONVERSATIONS),
     Described::of::<campaign::DeleteCampaign>(&routes::DELETE_CAMPAIGN),
     Described::of::<conversation::DeleteConversation>(&routes::DELETE_CONVERSATION),
+    Described::of::<contact::DeleteContacts>(&routes::DELETE_CONTACTS),
+    Described::of::<form::DeleteForms>(&routes::DELETE_FORMS),
+    Described::of::<tag::DeleteTags>(&routes::DELETE_TAGS),
+    Described::of::<conversation::DeleteConversations>(&routes::DELETE_CONVERSATIONS),
     Described::of::<campaign::ListCampaigns>(&routes::LIST_CAMPAIGNS),
     Described::of::<datasource_file::CreateDatasourceFile>(&routes::CREATE_DATASOURCE_FILE),
     Described::of::<datasource_file::AddDatasourceTextBlob>(&routes::ADD_DATASOURCE_TEXT_BLOB),
@@ -164,6 +168,7 @@ pub const TASKS: &[Task] = &[
     Task::of::<operator::ListApiKeys>(),
     Task::of::<operator::RevokeApiKey>(),
     Task::of::<operator::UpdateApiKey>(),
+    Task::of::<background::NoteUpload>(),
     Task::of::<background::Redrive>(),
 ];
 

@@ -43,6 +43,7 @@ pub mod inbox;
 pub mod journal;
 pub mod kms;
 pub mod lambda;
+pub mod new_objects;
 pub mod openapi;
 pub mod payment_provider;
 pub mod plain;

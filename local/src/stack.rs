@@ -1,9 +1,8 @@
 //! The stack: everything that one process serves, started and stopped together.
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
@@ -42,6 +41,7 @@ use crate::http::{Answer, Call};
 use crate::inbox::Inbox;
 use crate::journal::Journal;
 use crate::kms::LocalKms;
+use crate::new_objects::{NewObjects, Notified};
 use crate::payment_provider::ProviderStandIn;
 use crate::port::Port;
 use crate::roles::{Permit, Roles};
@@ -154,7 +154,7 @@ impl Settings {
 impl Settings {
     /// The template, changed according to these settings.
     fn template(&self) -> Result<Template, Trouble> {
-        let mut template = template_at(&self.template)?;
+        let mut template = Template::read_once(&self.template)?;
         if !self.stream {
             template.without_stream();
         }
@@ -290,6 +290,8 @@ pub struct Stack {
     pub stream: Arc<Stream>,
     /// The functions that have a schedule.
     pub schedules: Arc<Schedules>,
+    /// The function that is told of new objects.
+    pub notified: Arc<Notified>,
     /// The database itself.
     pub database: Database,
     /// The database as functions reach it: their calls are counted by partition.
@@ -323,10 +325,10 @@ impl Stack {
         let database = database::open(&settings.data, &template)?;
         let objects = Folder::next_to(&settings.data)?;
         let (stop, payment_provider) = (watch::Sender::new(false), ProviderStandIn::new(settings.clock.clone()));
-        let kms = LocalKms::default();
+        let (kms, new_objects) = (LocalKms::default(), NewObjects::new(settings.clock.clone()));
         let tasks = vec![
             ports.dynamodb.serve(database::router(&database), stopped(&stop)),
-            ports.s3.serve(bucket::router(&objects)?, stopped(&stop)),
+            ports.s3.serve(bucket::router(&objects, new_objects.clone())?, stopped(&stop)),
             ports.kms.serve(kms.router(), stopped(&stop)),
             ports.payment_provider.serve(payment_provider.router(), stopped(&stop)),
         ];
@@ -340,6 +342,7 @@ impl Stack {
         if let Some(demo) = &demo {
             // Boxed: otherwise each caller that starts a stack would contain the memory for all loaded data.
             Box::pin(demo.load(&template, &store, &urls.s3, config.clone())).await?;
+            new_objects.clear();
         }
         let embedded = Embedded::new(&database, &settings.partitions);
         let roles = Roles::of(&template, settings.permit)?;
@@ -352,6 +355,7 @@ impl Stack {
         let mut stack = Self {
             stream: Arc::new(Stream::new(&database, &template, Some(&destination), function)?),
             schedules: Arc::new(Schedules::new(&template, function)?),
+            notified: Arc::new(Notified::of(&template, function, new_objects, destination.clone())?),
             api: Api::new(Arc::clone(&gateway), demo.map_or_else(Vec::new, |demo| demo.with_keys())),
             url: urls.gateway,
             dynamodb_url: urls.dynamodb,
@@ -407,11 +411,12 @@ impl Stack {
         self.gateway.answer(call).await
     }
 
-    /// Passes all changes to the functions on the stream.
+    /// Tells of all new objects, and passes all changes to the functions on the stream.
     ///
     /// # Errors
     /// [`Trouble`] where the stream cannot be read.
     pub async fn settle(&self) -> Result<(), Trouble> {
+        self.notified.drain().await?;
         self.stream.drain().await
     }
 
@@ -440,12 +445,13 @@ impl Stack {
         self.schedules.minute().await
     }
 
-    /// Runs the functions on the stream in the background, until the returned guard is dropped. The functions on
-    /// schedules do not run.
+    /// Runs the functions on the stream and the one that is told of new objects in the background, until the returned
+    /// guard is dropped. The functions on schedules do not run.
     #[must_use]
     pub fn following(&self) -> Background {
         let mut tasks = JoinSet::new();
         tasks.spawn(Arc::clone(&self.stream).run(std::future::pending()));
+        tasks.spawn(Arc::clone(&self.notified).run());
         Background(tasks)
     }
 
@@ -485,16 +491,4 @@ fn stopped(stop: &watch::Sender<bool>) -> impl Future<Output = ()> + Send + use<
     async move {
         let _ = stop.wait_for(|stop| *stop).await;
     }
-}
-
-/// The template at `path`. A process reads it only once: that takes longer than the rest of a start.
-fn template_at(path: &Path) -> Result<Template, Trouble> {
-    static READ: Mutex<BTreeMap<PathBuf, Template>> = Mutex::new(BTreeMap::new());
-    let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(template) = read.get(path) {
-        return Ok(template.clone());
-    }
-    let template = Template::read(path)?;
-    read.insert(path.to_owned(), template.clone());
-    Ok(template)
 }

@@ -1,7 +1,8 @@
 //! Reads `template.yaml`: the table as it would be deployed, and the functions of all routes.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use serde_json::{Map, Value, json};
 
@@ -27,6 +28,8 @@ pub struct Template {
     pub sources: Vec<EventSource>,
     /// Every function's schedule.
     pub schedules: Vec<ScheduleSource>,
+    /// The functions that are told of new objects in a bucket.
+    pub told_of_objects: Vec<String>,
     /// The permissions of each function's role, with their resources.
     pub permissions: BTreeMap<String, Vec<Permission>>,
     /// The logical id of each function's role, if the template defines it.
@@ -101,6 +104,21 @@ impl Template {
         Self::parse(&text).map_err(|trouble| Trouble(format!("{}: {trouble}", path.display())))
     }
 
+    /// The template at `path`. A process reads it only once: that takes longer than the rest of a start.
+    ///
+    /// # Errors
+    /// The same as for [`Template::read`].
+    pub fn read_once(path: &Path) -> Result<Self, Trouble> {
+        static READ: Mutex<BTreeMap<PathBuf, Template>> = Mutex::new(BTreeMap::new());
+        let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(template) = read.get(path) {
+            return Ok(template.clone());
+        }
+        let template = Self::read(path)?;
+        read.insert(path.to_owned(), template.clone());
+        Ok(template)
+    }
+
     /// Removes the stream.
     pub fn without_stream(&mut self) {
         if let Some(table) = self.table.as_object_mut() {
@@ -130,6 +148,12 @@ impl Template {
         routes.sort();
         let sources = sources(of_type("AWS::Serverless::Function"))?;
         let schedules = schedules(of_type("AWS::Serverless::Function"))?;
+        let is_told = |function: &Value| {
+            let events = function["Properties"]["Events"].as_object();
+            events.is_some_and(|events| events.values().any(|event| event["Type"] == "EventBridgeRule"))
+        };
+        let told = of_type("AWS::Serverless::Function").filter(|(_, function)| is_told(function));
+        let told_of_objects = told.map(|(id, _)| function_name(id)).collect();
         let roles = of_type("AWS::Serverless::Function").filter_map(|(id, function)| {
             let role = function["Properties"]["Role"]["!GetAtt"].as_str()?.strip_suffix(".Arn")?;
             resources.contains_key(role).then(|| (function_name(id), role.to_owned()))
@@ -145,6 +169,7 @@ impl Template {
             preflight: allowed_calls,
             sources,
             schedules,
+            told_of_objects,
             permissions,
             roles,
         })

@@ -120,6 +120,23 @@ async fn owned_records_are_deleted_despite_faults() {
 }
 
 #[tokio::test]
+async fn belongings_of_records_that_are_deleted_together_are_deleted() {
+    let stack = Stack::start(streaming()).await.unwrap();
+    silence(&stack).await;
+    for kind_of in ["tag", "conversation", "form", "contact"] {
+        let owners = [owner(&stack, kind_of, FEW).await, owner(&stack, kind_of, FEW).await];
+        stack.settle().await.unwrap();
+        let ids = json!({format!("{kind_of}_ids"): owners.each_ref().map(|owner| owner.id)}).to_string();
+        let many = call("DELETE", &format!("/api/v1/{kind_of}/multiple"), ACME);
+        let answer = data(&stack.answer(&Call { body: ids.into(), ..many }).await);
+        assert_eq!([0, 1].map(|index| answer["items"][index]["outcome"].clone()), ["deleted", "deleted"]);
+        stack.settle().await.unwrap();
+        let left = naming(&stack, &owners.iter().map(|owner| owner.id).collect()).await;
+        assert_eq!(left, Vec::<Row>::new(), "{kind_of}");
+    }
+}
+
+#[tokio::test]
 async fn a_record_made_during_the_delete_of_its_owner_is_deleted() {
     let stack = Stack::start(streaming()).await.unwrap();
     silence(&stack).await;

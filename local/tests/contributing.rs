@@ -150,6 +150,10 @@ fn add_record(copy: &Copy) {
         let forms = format!("      forms:\n        - {{id: 01900000-0000-7000-8000-{organisation}00300000000,");
         copy.insert("local/demo.yaml", &forms, &format!("      notes:\n{rows}"));
     }
+    copy.insert("shared/src/records/event/kind.rs", "    \"Tag\" \"tag\";\n", "    \"Note\" \"note\";\n");
+    let tell = "shared/src/reactions/tell.rs";
+    copy.insert(tell, "    shown::<Tag>(),\n", "    shown::<Note>(),\n");
+    copy.insert(tell, "use crate::records::tag::{Link, Tag};\n", "use crate::records::note::Note;\n");
     copy.insert("local/tests/stored.rs", "        (\"Tag\", ", "        (\"Note\", \"\", reads::<Note>),\n");
 }
 
@@ -193,6 +197,7 @@ fn the_steps_of_contributing_add_a_record_with_five_operations() {
         "pages::",
         "permissions::",
         "stored::",
+        "subscriptions::each_listed_record",
     ];
     let skipped = ["--skip", "figures_of_every_function_are_kept"];
     let (passes, output_text) = copy.cargo(&[&tests[..], &matrices, &skipped].concat());

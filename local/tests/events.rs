@@ -11,7 +11,9 @@ use shared::routes;
 
 use crate::exercises::EXERCISES;
 use crate::support::agents::{STATELESS, request};
-use crate::support::fixture::{ACME, NOW, data, id, kind, portable, root, settings, stack, streaming, valid_call};
+use crate::support::fixture::{
+    ACME, NOW, data, demo_id, id, kind, portable, root, settings, stack, streaming, valid_call,
+};
 use crate::support::generated::{generated, generating, names_in};
 
 /// The requests whose events are recorded, with the names of the events.
@@ -39,7 +41,7 @@ fn with_headers(call: Call) -> Call {
 }
 
 /// The payloads with which operators invoke their functions.
-fn tasks() -> [(&'static str, Value); 6] {
+fn tasks() -> [(&'static str, Value); 7] {
     let org = "01900000-0000-7000-8000-a00000000001";
     let key = "01900000-0000-7000-8000-a00e00000001";
     [
@@ -49,6 +51,14 @@ fn tasks() -> [(&'static str, Value); 6] {
         ("revoke-api-key", json!({"org_id": org, "id": key})),
         ("update-api-key", json!({"org_id": org, "id": key, "requests_per_second": 200, "burst": 400})),
         ("redrive", json!({"all": true})),
+        (
+            "note-upload",
+            json!({
+                "key": format!("{org}/{}", demo_id('a', "datasourcefile_id")),
+                "size_bytes": 9120,
+                "put_at": "2026-02-01T12:00:00Z",
+            }),
+        ),
     ]
 }
 

@@ -583,6 +583,40 @@ pub const EXERCISES: &[Exercise] = &[
         demo: |organisation, _| id(organisation, kind::CONVERSATION, 0),
         ..Exercise::of(&routes::DELETE_CONVERSATION)
     },
+    Exercise {
+        body: |organisation| named("contact_ids", [2, 3].map(|number| id(organisation, kind::CONTACT, number))),
+        recorded: || {
+            let unknown = [id('a', kind::CONTACT, 4), id('b', kind::CONTACT, 4), id('a', kind::CONTACT, 4)];
+            vec![
+                ("unknown", with_body(&routes::DELETE_CONTACTS, named("contact_ids", unknown))),
+                ("none", with_body(&routes::DELETE_CONTACTS, named("contact_ids", []))),
+            ]
+        },
+        costs: || {
+            let of = |numbers: std::ops::Range<u32>| {
+                let ids = numbers.map(|number| id('a', kind::CONTACT, number));
+                with_body(&routes::DELETE_CONTACTS, named("contact_ids", ids))
+            };
+            vec![(", 1 contact", of(0..1)), (", 20 contacts", of(1..21))]
+        },
+        ..Exercise::of(&routes::DELETE_CONTACTS)
+    },
+    Exercise {
+        body: |organisation| named("form_ids", [id(organisation, kind::FORM, 0)]),
+        ..Exercise::of(&routes::DELETE_FORMS)
+    },
+    Exercise {
+        body: |organisation| named("tag_ids", [0, 2].map(|number| id(organisation, kind::TAG, number))),
+        ..Exercise::of(&routes::DELETE_TAGS)
+    },
+    Exercise {
+        body: |organisation| named("conversation_ids", [id(organisation, kind::CONVERSATION, 0)]),
+        recorded: || {
+            let open = [0, 1].map(|number| id('a', kind::CONVERSATION, number));
+            vec![("open", with_body(&routes::DELETE_CONVERSATIONS, named("conversation_ids", open)))]
+        },
+        ..Exercise::of(&routes::DELETE_CONVERSATIONS)
+    },
     Exercise { rows: Some([3, 3]), ..Exercise::of(&routes::LIST_CAMPAIGNS) },
     Exercise {
         body: |_| r#"{"name":"prices.pdf","size_bytes":9120,"content_type":"application/pdf"}"#.into(),
@@ -866,6 +900,11 @@ fn plain(route: &Route) -> Call {
 
 fn with_body(route: &Route, body: impl Into<Vec<u8>>) -> Call {
     Call { body: body.into(), ..plain(route) }
+}
+
+/// A body with a list of ids.
+fn named(list: &str, ids: impl IntoIterator<Item = String>) -> String {
+    json!({list: ids.into_iter().collect::<Vec<_>>()}).to_string()
 }
 
 /// The body of a plan that becomes the default.

@@ -90,7 +90,10 @@ async fn every_function_may_make_its_warm_up_call() {
 #[tokio::test]
 async fn operator_tasks_may_make_their_calls() {
     let acme = "01900000-0000-7000-8000-a00000000001";
-    let key = json!({"org_id": acme, "id": "01900000-0000-7000-8000-a00e00000001", "name": "x", "burst": 10_000});
+    let mut key = json!({"org_id": acme, "id": "01900000-0000-7000-8000-a00e00000001", "name": "x", "burst": 10_000});
+    // A new object.
+    key["key"] = format!("{acme}/{}", id('a', kind::DATASOURCE_FILE, 1)).into();
+    (key["size_bytes"], key["put_at"]) = (json!(1), json!("2026-02-01T12:00:00Z"));
     for task in functions::TASKS {
         let stack = Stack::start(Settings { key_limits: COUNTED, ..settings() }).await.unwrap();
         let answer = stack.gateway.invoke_by_name(task.name, key.to_string().as_bytes()).await;
@@ -384,9 +387,12 @@ fn a_role_allows_only_log_and_stream_beside_the_calls_of_its_function() {
         });
         let mut wanted = vec!["LogGroup.Arn"];
         // Lambda must be allowed to list the bucket before it keeps a failed record.
-        if template.sources.iter().any(|source| source.function == *function) {
-            let kept = ["${FailedRecordsBucket.Arn}/*", "FailedRecordsBucket.Arn"];
-            wanted.extend(["Table.StreamArn", "${Table.Arn}/stream/*"].into_iter().chain(kept));
+        let is_on_stream = template.sources.iter().any(|source| source.function == *function);
+        if is_on_stream {
+            wanted.extend(["Table.StreamArn", "${Table.Arn}/stream/*"]);
+        }
+        if is_on_stream || template.told_of_objects.contains(function) {
+            wanted.extend(["${FailedRecordsBucket.Arn}/*", "FailedRecordsBucket.Arn"]);
         }
         assert_eq!(resources.collect::<Vec<_>>(), wanted, "{function}");
         let actions: Vec<_> = permissions.iter().flat_map(|permission| &permission.actions).collect();

@@ -20,6 +20,7 @@ mod contract;
 mod cost;
 mod customer_keys;
 mod dates;
+mod delete_many;
 mod deletes;
 mod demo;
 mod document;
@@ -74,6 +75,7 @@ mod transactions;
 mod turns;
 mod unique;
 mod updates;
+mod uploads;
 mod usage;
 mod verify;
 

@@ -1,16 +1,46 @@
 //! Tests of what webhooks subscribe to: each change is told once to each of them, in the log and by a delivery.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 use shared::records::conversation::Conversation;
+use shared::records::event::kind::RECORDS;
 use shared::records::event::{self, Event, EventId, EventKind};
 use shared::values::id::ConversationId;
 use shared::values::json::JsonObject;
 use shared::values::time::Timestamp;
 
 use crate::support::fixture::{NOW, failure};
+use crate::support::generated::{names_in, read};
 use crate::support::sending::{Org, Setup, id_of};
+
+/// Listed records whose changes are told in ways of their own.
+const OTHERS: [&str; 2] = ["Conversation", "Delivery"];
+
+/// The names of all records that are declared with a list.
+fn listed() -> BTreeSet<String> {
+    let (mut folders, mut names) = (vec!["shared/src/records".to_owned()], BTreeSet::new());
+    while let Some(folder) = folders.pop() {
+        for path in names_in(&folder).into_iter().map(|name| format!("{folder}/{name}")) {
+            if !path.ends_with(".rs") {
+                folders.push(path);
+                continue;
+            }
+            let of_line = |line: &str| Some(line.trim().strip_prefix("pub struct ")?.split_once('(')?.0.to_owned());
+            names.extend(read(&path).lines().filter(|line| line.contains("): listed(")).filter_map(of_line));
+        }
+    }
+    names
+}
+
+/// The events of a new record follow from its line in the table of events, so no record may be missing there.
+#[test]
+fn each_listed_record_has_events() {
+    let told: BTreeSet<String> = RECORDS.iter().map(|kinds| kinds.record.to_owned()).collect();
+    let others: BTreeSet<String> = OTHERS.iter().map(|name| (*name).to_owned()).collect();
+    assert_eq!(listed(), &told | &others);
+    assert!(told.is_disjoint(&others));
+}
 
 /// An organisation with a webhook at `/hook`.
 struct Subscriber {

@@ -5,11 +5,12 @@ use std::fmt::Write as _;
 
 use local::bucket::FAILED_RECORDS_BUCKET;
 use local::roles::{LIST_BUCKET, of_failed_records};
-use local::template::{ANY_METHOD, camel_case, document};
+use local::template::{ANY_METHOD, Template, camel_case, document};
 use serde_json::Value;
 use shared::sealing::CONTEXT;
 use shared::{reactions, routes};
 
+use crate::support::fixture::root;
 use crate::support::functions::{Function, functions};
 use crate::support::gateway::{self, condition};
 use crate::support::generated::{around, generated, generated_between, generating, read};
@@ -224,11 +225,18 @@ fn roles(functions: &[Function], called: &BTreeMap<String, BTreeSet<String>>) ->
             let read = ["dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator"];
             allow(&read, "!GetAtt Table.StreamArn");
             allow(&["dynamodb:ListStreams"], "!Sub ${Table.Arn}/stream/*");
+        }
+        if functions[0].kind == "StreamConsumer" || told_of_objects().contains(&functions[0].name) {
             allow(&["s3:PutObject"], "!Sub ${FailedRecordsBucket.Arn}/*");
             allow(&[LIST_BUCKET], "!GetAtt FailedRecordsBucket.Arn");
         }
     }
     text
+}
+
+/// The functions that are told of new objects.
+fn told_of_objects() -> Vec<String> {
+    Template::read_once(&root().join("template.yaml")).unwrap().told_of_objects
 }
 
 /// The allowed actions on each resource of the buckets.
@@ -328,6 +336,8 @@ fn resources_after_sam(template: &Value) -> usize {
         Some("DynamoDB") => 1,
         // The schedule, and the role with which it invokes.
         Some("ScheduleV2") => 2,
+        // The rule, and its permission to invoke.
+        Some("EventBridgeRule") => 2,
         other => panic!("nothing here knows what SAM makes of an event {other:?}"),
     };
     let of_resource = |(id, resource): (&String, &Value)| {

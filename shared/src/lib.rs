@@ -56,7 +56,8 @@ pub mod prelude {
     pub use crate::input;
     pub use crate::input::{Location, OptionalBody, Patch};
     pub use crate::operations::new::New;
-    pub use crate::operations::{Create, Delete, List, Read, Update, update};
+    pub use crate::operations::{Create, Delete, DeleteMany, List, Read, Update, update};
+    pub use crate::operations::{DeletedRecords, ManyIds, delete_many};
     pub use crate::records::prelude::*;
     pub use crate::request::context::Context;
     pub use crate::request::error::{Error, OnMissing, Result};

@@ -338,7 +338,8 @@ impl React for NoteChange {
     type Record = StampedItem;
 
     async fn react(cx: &Reacting<'_>, items: &[RowChange<StampedItem>]) -> Result<()> {
-        let made = items.iter().filter_map(|item| audit::entry(item.was.is_none(), item.is.as_ref()?));
+        let stamped = items.iter().filter_map(|item| Some((item.was.is_none(), item.is.as_ref()?)));
+        let made = stamped.flat_map(|(is_new, is)| audit::entries(is_new, is));
         Ok(audit::store(&cx.table, made, cx.audit_days).await?)
     }
 }

@@ -1,7 +1,8 @@
 //! Redrive: handles batches again that the functions on the table's stream gave up.
 //!
 //! Lambda puts each batch that they give up into a bucket, as an object with the records of the batch. A run removes
-//! the records that it has handled. Records that fail again stay.
+//! the records that it has handled. Records that fail again stay. The same holds for a new file of which the bucket has
+//! told `note-upload` in vain.
 //! `docs/adr/0031-what-the-stream-gives-up-is-kept.md` gives the reasons.
 
 use std::time::Duration;
@@ -13,6 +14,7 @@ use serde_json::{Map, Value};
 
 use crate::bucket::kept::{KEPT_DAYS, KeptObject};
 use crate::reactions;
+use crate::records::datasource::uploads;
 use crate::request::context::Service;
 use crate::request::error::{Error, Result};
 use crate::request::event::{EventContext, Unhandled};
@@ -134,6 +136,12 @@ impl RedriveRun<'_> {
         let kept = &self.cx.service.failed_records;
         // Another run may have removed it already.
         let Some(bytes) = kept.read(key).await? else { return Ok(Redriven::default()) };
+        if let Some(object) = uploads::given_up(&bytes) {
+            kept.replace(key, bytes).await?;
+            uploads::note(&self.cx, &object).await?;
+            kept.remove(key).await?;
+            return Ok(Redriven { handled: 1, ..Redriven::default() });
+        }
         let invocation = InvocationRecord::read(&bytes)?;
         // Put again before the attempt: if the attempt crashes the process, the next run begins with the others.
         kept.replace(key, bytes).await?;

@@ -128,6 +128,10 @@ routes! {
     LIST_CONTACT_CONVERSATIONS          "conversation"      "list-contact-conversations"        GET    "/api/v1/conversation/by-contact/{contact_id}"               Read   200     256;
     DELETE_CAMPAIGN                     "campaign"          "delete-campaign"                   DELETE "/api/v1/campaign/{campaign_id}"                             Write  200     256;
     DELETE_CONVERSATION                 "conversation"      "delete-conversation"               DELETE "/api/v1/conversation/{conversation_id}"                     Write  200     256;
+    DELETE_CONTACTS                     "contact"           "delete-contacts"                  DELETE "/api/v1/contact/multiple"                                         Write  200     256;
+    DELETE_FORMS                        "form"              "delete-forms"                     DELETE "/api/v1/form/multiple"                                            Write  200     256;
+    DELETE_TAGS                         "tag"               "delete-tags"                      DELETE "/api/v1/tag/multiple"                                             Write  200     256;
+    DELETE_CONVERSATIONS                "conversation"      "delete-conversations"             DELETE "/api/v1/conversation/multiple"                                    Write  200     256;
     LIST_CAMPAIGNS                      "campaign"          "list-campaigns"                    GET    "/api/v1/campaign/list"                                      Read   200     256;
     CREATE_DATASOURCE_FILE              "datasource-file"   "create-datasource-file"            POST   "/api/v1/datasource/{datasource_id}/file"                                 Write  201     4160;
     ADD_DATASOURCE_TEXT_BLOB            "datasource-file"   "add-datasource-text-blob"          POST   "/api/v1/datasource/{datasource_id}/text_blob"                            Write  201     4096;

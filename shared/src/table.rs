@@ -4,9 +4,9 @@
 //!   forms of the table's own keys.
 //! - [`list`] reads pages of lists with exact totals, [`filters`] selects rows from them. [`page`] has the query and
 //!   the answer. [`stretch`] reads rows one after the other.
-//! - [`reservation`] takes ordinals at the end of a list, [`rows`] inserts, changes and removes rows together with
-//!   their pointers, `once` inserts rows that may exist only once, [`cascade`] removes the belongings of a removed
-//!   record.
+//! - [`reservation`] takes ordinals at the end of a list, [`rows`] inserts and changes rows together with their
+//!   pointers, `once` inserts rows that may exist only once, `removal` removes rows, [`cascade`] removes the belongings
+//!   of a removed record.
 //! - [`quota`] has the limits of an organisation, `uses` counts what it has of them, [`sends`] counts
 //!   the sends of a day, and `room` computes what is left. [`plan_limits`] has the limits of a billing
 //!   plan, [`metering`] counts what a user uses up of it.
@@ -41,6 +41,7 @@ pub mod plan_limits;
 mod query;
 pub mod quota;
 mod recent;
+mod removal;
 pub mod reservation;
 pub mod retry;
 mod room;

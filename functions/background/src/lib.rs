@@ -1,5 +1,6 @@
 //! What runs without a request. Written by `cargo generate`.
 
+mod note_upload;
 mod record_changed;
 mod redrive;
 mod release_deliveries;
@@ -7,6 +8,7 @@ mod remove_payment_webhooks;
 mod send_campaigns;
 mod send_delivery;
 
+pub use note_upload::NoteUpload;
 pub use record_changed::RecordChanged;
 pub use redrive::Redrive;
 pub use release_deliveries::ReleaseDeliveries;

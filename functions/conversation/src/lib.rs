@@ -3,6 +3,7 @@
 mod add_message;
 mod close_conversation;
 mod delete_conversation;
+mod delete_conversations;
 mod list_contact_conversations;
 mod open_conversation;
 mod read_conversation;
@@ -14,6 +15,7 @@ mod start_call;
 pub use add_message::AddMessage;
 pub use close_conversation::CloseConversation;
 pub use delete_conversation::DeleteConversation;
+pub use delete_conversations::DeleteConversations;
 pub use list_contact_conversations::ListContactConversations;
 pub use open_conversation::OpenConversation;
 pub use read_conversation::ReadConversation;

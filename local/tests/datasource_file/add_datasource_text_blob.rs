@@ -57,6 +57,7 @@ async fn a_request_without_a_query_makes_an_unnamed_text_blob() {
         "description": null,
         "ds_type": "text_blob",
         "size_bytes": 1,
+        "uploaded_at": null,
         "attributes": {},
         "org_id": ACME_ORG,
         "created_at": TEST_TIME,

@@ -51,6 +51,7 @@ async fn stores_the_body_and_defaults_the_rest() {
         "description": null,
         "ds_type": "doc",
         "size_bytes": 104_857_600,
+        "uploaded_at": null,
         "uploaded": false,
         "attributes": {},
         "org_id": ACME_ORG,

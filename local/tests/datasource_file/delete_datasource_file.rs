@@ -26,6 +26,7 @@ async fn deletes_only_the_file_and_answers_it() {
             "description": null,
             "ds_type": "pdf",
             "size_bytes": size,
+            "uploaded_at": null,
             "attributes": {},
             "org_id": ACME_ORG,
             "created_at": DEMO_TIME,

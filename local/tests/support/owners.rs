@@ -76,6 +76,7 @@ pub fn file(datasource_id: DatasourceId) -> impl Fn(u32, DatasourceFileId) -> Da
         description: None,
         ds_type: DatasourceType::Pdf,
         size_bytes: 1,
+        uploaded_at: None,
         attributes: JsonObject::default(),
         org_id: tenant().org(),
         // So old that its upload address has expired.

@@ -29,6 +29,24 @@ impl<const MOST: usize, T: Parse> Parse for UpTo<MOST, T> {
     }
 }
 
+/// At least one item, and at most `MOST`.
+#[derive(Debug)]
+pub struct OneTo<const MOST: usize, T>(pub Vec<T>);
+
+impl<const MOST: usize, T: Parse> Parse for OneTo<MOST, T> {
+    fn parse(raw: Raw<'_>, at: &Location, issues: &mut Issues) -> Option<Self> {
+        bounded_list(raw, at, issues, (1, MOST)).map(Self)
+    }
+}
+
+impl<const MOST: usize, T: Schema> Schema for OneTo<MOST, T> {
+    fn schema() -> Value {
+        let mut schema = UpTo::<MOST, T>::schema();
+        schema["minItems"] = 1.into();
+        schema
+    }
+}
+
 impl<const MOST: usize, T: Schema> Schema for UpTo<MOST, T> {
     fn schema() -> Value {
         let mut schema = Vec::<T>::schema();

@@ -148,25 +148,33 @@ pub struct StampedItem {
     removed: Option<String>,
 }
 
-/// The entry of a change after which an item `is` stamped; `None` if the item shows no record.
-pub fn entry(is_new: bool, is: &StampedItem) -> Option<Audit> {
-    let Stamp { key, at, operation, request } = Stamp::parse(is.stamp.as_deref()?)?;
-    let (action, record, record_id) = match (&is.removed, &is.record) {
+/// The entries of a change after which an item `is` stamped: one for each record that the item shows.
+pub fn entries(is_new: bool, is: &StampedItem) -> Vec<Audit> {
+    let Some(stamp) = is.stamp.as_deref().and_then(Stamp::parse) else { return Vec::new() };
+    let one = |action, record: &str, id| entry(&stamp, action, record, id);
+    match (&is.removed, &is.record) {
         (Some(removed), _) => {
-            let (record, id) = removed.split_once(' ')?;
-            (AuditAction::Deleted, record, id.parse().ok()?)
+            let (record, ids) = removed.split_once(' ').unwrap_or_default();
+            ids.split(' ').filter_map(|id| Some(one(AuditAction::Deleted, record, id.parse().ok()?))).collect()
         }
-        (None, Some(record)) if is_new => (AuditAction::Created, record.as_str(), is.id?),
-        (None, Some(record)) => (AuditAction::Updated, record.as_str(), is.id?),
-        (None, None) => return None,
-    };
+        (None, Some(record)) => {
+            let action = if is_new { AuditAction::Created } else { AuditAction::Updated };
+            is.id.map(|id| one(action, record, id)).into_iter().collect()
+        }
+        (None, None) => Vec::new(),
+    }
+}
+
+/// The entry of what the request of `stamp` did to a record.
+fn entry(stamp: &Stamp, action: AuditAction, record: &str, record_id: Uuid) -> Audit {
+    let Stamp { key, at, operation, request } = stamp.clone();
     let same = [request.as_str(), " ", action.as_str(), " ", record, " "].map(str::as_bytes);
     let same = same.into_iter().chain([record_id.as_bytes().as_slice()]);
     let mut random = [0; 10];
     random.copy_from_slice(&sha256(same)[..10]);
     let id = AuditId(uuid_v7(at, random));
     let (record_type, record_id, request_id) = (record.to_owned(), RecordId(record_id), request);
-    Some(Audit { id, at, key_id: key, operation, action, record_type, record_id, request_id })
+    Audit { id, at, key_id: key, operation, action, record_type, record_id, request_id }
 }
 
 /// Stores entries for `days`. Entries that are stored already stay as they are.

@@ -2,6 +2,7 @@
 
 mod content;
 pub mod files;
+pub mod uploads;
 
 use crate::records::assistant::Assistant;
 use crate::table::cascade::Links;
@@ -74,6 +75,8 @@ crate::record! {
         input ds_type: DatasourceType = DatasourceType::Doc,
         /// Size in bytes.
         fixed size_bytes: i64,
+        /// When its bytes arrived in the bucket, in whole seconds. Null until the service has noted it, some seconds after the upload; always null in files whose bytes arrived before the service noted this.
+        own uploaded_at: Option<Timestamp> = None,
         /// Any JSON object of your own. The service stores it and does not read it.
         input attributes: JsonObject = JsonObject::default(),
         /// The organisation.

@@ -75,6 +75,7 @@ impl Parse for EventId {
 
 impl Id for EventId {
     const PARAMETER: &'static str = "event_id";
+    const MANY: &'static str = "event_ids";
     const DOC: &'static str = "An event.";
 }
 

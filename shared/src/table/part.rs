@@ -49,6 +49,11 @@ impl Table {
     /// # Errors
     /// [`TableError`].
     pub async fn get_each<R: Stored<Id: Ord>>(&self, ids: &BTreeSet<R::Id>) -> Result<Vec<R>, TableError> {
+        Ok(readable(self.items_of::<R>(ids).await?))
+    }
+
+    /// Their items.
+    pub(super) async fn items_of<R: Stored<Id: Ord>>(&self, ids: &BTreeSet<R::Id>) -> Result<Vec<Item>, TableError> {
         let wanted: HashSet<(Key, Option<Uuid>)> = ids.iter().map(|id| (self.key::<R>(*id), R::proof(*id))).collect();
         let keys: HashSet<Key> = wanted.iter().map(|(key, _)| key.clone()).collect();
         let keys: Vec<Key> = keys.into_iter().collect();
@@ -56,7 +61,7 @@ impl Table {
             let Some(key) = key_of(item) else { return false };
             wanted.contains(&(key.clone(), None)) || wanted.contains(&(key, target_id(item).ok()))
         };
-        Ok(readable(self.store.get_all(&keys).await?.into_iter().filter(proven)))
+        Ok(self.store.get_all(&keys).await?.into_iter().filter(proven).collect())
     }
 
     /// Puts a record outside any list; replaces an existing one.

@@ -1,4 +1,4 @@
-//! Rows of lists: inserted, changed and removed together with their list and their pointers.
+//! Rows of lists: inserted and changed together with their list and their pointers.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::convert::Infallible;
@@ -14,7 +14,6 @@ use crate::table::keys::{Key, list_block, list_section};
 use crate::table::metering::Metering;
 use crate::table::ordinals::{BLOCK, SECTION};
 use crate::table::part::Table;
-use crate::table::retry::LostAnswer;
 use crate::table::secrets::seal;
 use crate::table::store::TRANSACTION_LIMIT;
 use crate::table::stored::{Listed, is_proven};
@@ -320,62 +319,6 @@ impl Table {
         let is = transaction.replace(id, was, is, None)?;
         Ok(was_done(transaction.commit().await)?.then_some(is))
     }
-
-    /// Removes the row `id` with its pointers, and returns it as it was. The row is read first: an unreadable row
-    /// cannot be answered and stays.
-    ///
-    /// # Errors
-    /// [`TableError::Missing`] where there is none.
-    pub async fn remove<R: Listed>(&self, id: R::Id) -> Result<R, TableError> {
-        Ok(self.remove_if(id, |_| Ok::<_, Infallible>(())).await?)
-    }
-
-    /// The same, unless `check` refuses.
-    ///
-    /// # Errors
-    /// [`TableError::Missing`] where there is none, [`TableError::Unavailable`] where it is unknown who has removed it,
-    /// and the error of `check`.
-    pub async fn remove_if<R: Listed, E>(
-        &self,
-        id: R::Id,
-        check: impl Fn(&R) -> Result<(), E> + Sync,
-    ) -> Result<R, NotChanged<E>> {
-        self.remove_with(id, check, |_| None).await
-    }
-
-    /// The same, together with the write that follows from the row.
-    ///
-    /// # Errors
-    /// The same as for [`Table::remove_if`].
-    pub async fn remove_with<R: Listed, E>(
-        &self,
-        id: R::Id,
-        check: impl Fn(&R) -> Result<(), E> + Sync,
-        with: impl Fn(&R) -> Option<Write> + Sync,
-    ) -> Result<R, NotChanged<E>> {
-        let mut row: R = self.get(id).await?;
-        let (mut round, lost) = (self.store.backoff(), LostAnswer::default());
-        loop {
-            check(&row).map_err(NotChanged::Refused)?;
-            let uuid = R::proof(id).unwrap_or_default();
-            let mut transaction = Transaction::new(self);
-            transaction.write(Write::delete(self.key::<R>(id)).when(row.version().unchanged(uuid)));
-            transaction.write_all(row.pointers(&self.tenant).into_iter().map(Write::delete));
-            transaction.update_unique_values(id, Some(&row), None);
-            transaction.count(Some(&row), None, false);
-            transaction.hole_of::<R>(id);
-            transaction.write_all(with(&row));
-            match transaction.commit_noting(&lost).await {
-                Ok(()) => return Ok(row),
-                Err(Cancelled::Condition((), existing)) => {
-                    let existing = existing.filter(|item| is_proven::<R>(item, id)).ok_or_else(|| lost.missing())?;
-                    row = from_item(existing)?;
-                }
-                Err(cancelled) => return Err(NotChanged::Failed(cancelled.into())),
-            }
-            round.again("the record").await?;
-        }
-    }
 }
 
 impl<M> Transaction<'_, M> {
@@ -442,20 +385,23 @@ impl<M> Transaction<'_, M> {
 
     /// Turns `ordinals`, whose rows the transaction removes, into holes of `list`.
     pub(crate) fn holes(&mut self, list: &str, ordinals: impl IntoIterator<Item = u64>) {
-        self.add_holes(list, ordinals, false, |holes| holes);
+        self.add_holes(list, ordinals, false, |_, holes| holes);
     }
 
-    /// Turns the ordinal of the row `id`, which the transaction removes for a request, into a hole.
-    fn hole_of<R: Listed>(&mut self, id: R::Id) {
-        let (table, uuid) = (self.table(), R::proof(id).unwrap_or_default());
-        let note = |holes| table.noting_removal(holes, R::NAME, uuid);
-        self.add_holes(&R::list_of(id), [ordinal(uuid)], false, note);
+    /// Turns the ordinals of the rows `ids` of `list`, which the transaction removes for a request, into holes.
+    pub(super) fn holes_of<R: Listed>(&mut self, list: &str, ids: impl IntoIterator<Item = Uuid>) {
+        let (table, ids) = (self.table(), ids.into_iter().collect::<Vec<_>>());
+        let note = |block, holes| {
+            let of_block = ids.iter().copied().filter(|id| ordinal(*id) / BLOCK == block);
+            table.noting_removal(holes, R::NAME, of_block)
+        };
+        self.add_holes(list, ids.iter().map(|id| ordinal(*id)), false, note);
     }
 
     /// Turns `ordinals`, which have no row, into holes of `list`, on condition that none of them is a hole. A condition
     /// has room for a hundred.
     pub(super) fn new_holes(&mut self, list: &str, ordinals: impl IntoIterator<Item = u64>) {
-        self.add_holes(list, ordinals, true, |holes| holes);
+        self.add_holes(list, ordinals, true, |_, holes| holes);
     }
 
     fn add_holes(
@@ -463,7 +409,7 @@ impl<M> Transaction<'_, M> {
         list: &str,
         ordinals: impl IntoIterator<Item = u64>,
         must_be_new: bool,
-        note: impl Fn(UpdateExpression) -> UpdateExpression,
+        note: impl Fn(u64, UpdateExpression) -> UpdateExpression,
     ) {
         let mut blocks: BTreeMap<u64, BTreeSet<u64>> = BTreeMap::new();
         for ordinal in ordinals {
@@ -473,7 +419,7 @@ impl<M> Transaction<'_, M> {
         for (block, holes) in blocks {
             sections.entry(block / SECTION).or_default().push((block % SECTION, holes.len()));
             let all = AttributeValue::Ns(holes.iter().map(ToString::to_string).collect());
-            let adding = note(UpdateExpression::new().add("holes", all));
+            let adding = note(block, UpdateExpression::new().add("holes", all));
             let adding = Write::update(list_block(self.tenant(), list, block), adding);
             self.write(if must_be_new { adding.when(are_new(&holes)) } else { adding });
         }

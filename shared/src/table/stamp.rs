@@ -17,7 +17,7 @@ use crate::values::time::Timestamp;
 
 /// Name of the attribute with the stamp.
 pub const STAMP: &str = "stamp";
-/// Name of the attribute with the record that was removed last, and its id.
+/// Name of the attribute with the kind of the records that a request removed last, and their ids.
 pub const REMOVED: &str = "removed";
 
 /// The request that writes, in the form of the attribute: `<key> <time> <operation> <request>`. The key is shortened,
@@ -73,10 +73,18 @@ impl Table {
         }
     }
 
-    /// The same update of an item that counts removed rows, which also notes that `record` was removed.
-    pub(crate) fn noting_removal(&self, update: UpdateExpression, record: &str, id: Uuid) -> UpdateExpression {
+    /// The same update of an item that counts removed rows, which also notes that the `record` of each of `ids` was removed.
+    pub(crate) fn noting_removal(
+        &self,
+        update: UpdateExpression,
+        record: &str,
+        ids: impl IntoIterator<Item = Uuid>,
+    ) -> UpdateExpression {
         match self.stamp.as_deref() {
-            Some(stamp) => update.set(STAMP, text(stamp)).set(REMOVED, text(format_args!("{record} {id}"))),
+            Some(stamp) => {
+                let removed: Vec<String> = ids.into_iter().map(|id| id.to_string()).collect();
+                update.set(STAMP, text(stamp)).set(REMOVED, text(format_args!("{record} {}", removed.join(" "))))
+            }
             None => update,
         }
     }

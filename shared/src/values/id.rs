@@ -24,6 +24,8 @@ pub trait Id:
 {
     /// The name of its parameter in a path.
     const PARAMETER: &'static str;
+    /// The name of a list of them in a body.
+    const MANY: &'static str;
     /// The description of the parameter.
     const DOC: &'static str;
 }
@@ -84,6 +86,7 @@ macro_rules! ids {
 
             impl Id for $Name {
                 const PARAMETER: &'static str = $parameter;
+                const MANY: &'static str = concat!($parameter, "s");
                 const DOC: &'static str = concat!($($doc),*);
             }
 

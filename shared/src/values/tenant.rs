@@ -8,7 +8,7 @@ use crate::values::id::OrgId;
 ///
 /// The only public constructor is [`Tenant::operator`]. Handlers get their tenant from the API key, or for a signed
 /// request from the pointer to its sender, whose signature is checked. Functions on the stream get it from the changed
-/// item.
+/// item, and a function that is told of a new object gets it from the key of the object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tenant(OrgId);
 
@@ -34,6 +34,13 @@ impl Tenant {
     /// compared with the one of this organisation's secret before any other record of the organisation is used.
     pub(crate) fn of_pointer(sort_key: &str) -> Option<Self> {
         Self::of_partition_key(sort_key)
+    }
+
+    /// The organisation of the object with this key, and the id of the object's record, for a function that the bucket
+    /// tells of new objects. The keys of objects come from [`ObjectKey`](crate::bucket::ObjectKey).
+    pub(crate) fn of_object(key: &str) -> Option<(Self, Uuid)> {
+        let (org, id) = key.split_once('/')?;
+        Some((Self(OrgId(org.parse().ok()?)), id.parse().ok()?))
     }
 
     /// An organisation that does not exist: for the same calls if there is no organisation.

@@ -372,7 +372,7 @@ fn removing<'a>(table: &'a Table, contact: &CampaignContact, campaign: &Campaign
     let mut removal = Transaction::new(table).otherwise(RemovalRefused::Changed);
     removal.write(Write::delete(table.key::<CampaignContact>(id)).when(as_read(contact)));
     let place = UpdateExpression::new().add("places", numbers([id.place().unwrap_or_default()]));
-    let place = table.noting_removal(place, "CampaignContact", id.0);
+    let place = table.noting_removal(place, "CampaignContact", [id.0]);
     removal.write(Write::update(deleted_contacts(tenant, run, partition(id)), place));
     if campaign.has_pointers {
         let same = Condition::of("id = :id", [(":id", text(id))]);

@@ -200,6 +200,7 @@ fn blank(ds_type: DatasourceType, size_bytes: i64) -> DatasourceFile {
         description: None,
         ds_type,
         size_bytes,
+        uploaded_at: None,
         attributes: JsonObject::default(),
         org_id: unknown.into(),
         created_at: never,

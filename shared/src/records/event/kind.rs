@@ -85,7 +85,7 @@ kinds! {
     ];
     "Contact" "contact";
     "Datasource" "datasource";
-    "DatasourceFile" "datasource_file" fixed;
+    "DatasourceFile" "datasource_file" fixed [DATASOURCE_FILE_UPLOADED Sign::Changed(&["uploaded_at"])];
     "DatasourceLink" "datasource_link" fixed;
     "Form" "form";
     "Intent" "intent";
@@ -128,6 +128,8 @@ impl EventKind {
     pub const CAMPAIGN_COMPLETED: Self = Self("campaign.completed");
     /// The delivery to a contact of a campaign has ended.
     pub const CAMPAIGN_CONTACT_UPDATED: Self = Self("campaign_contact.updated");
+    /// The bytes of a file of a data source have arrived.
+    pub const DATASOURCE_FILE_UPLOADED: Self = Self("datasource_file.uploaded");
     /// The payment provider has reported a change of a user.
     pub const PAYMENT_UPDATED: Self = Self("payment.updated");
     /// The service has disabled a webhook.

@@ -215,7 +215,7 @@ impl Table {
         let [found, listed] = held.keys().map(|key| Write::delete(key).when(Condition::exists()));
         // Nothing is left of the key that shows who has removed it.
         let counting = UpdateExpression::new().add("count", number(1));
-        let counting = self.noting_removal(counting, RECORD, held.record.id.0);
+        let counting = self.noting_removal(counting, RECORD, [held.record.id.0]);
         let counted = Write::update(Key::of(&self.tenant, format_args!("REMOVED_API_KEYS"), "COUNT"), counting);
         Ok(self.store.transact(&[found, listed, counted]).await?)
     }

@@ -1,0 +1,9 @@
+//! Runs `delete-contacts` under Lambda. Written by `cargo generate`.
+
+use shared::request::pipeline::Handler;
+use shared::routes;
+use shared::runtime::lambda;
+
+fn main() -> Result<(), lambda::Fatal> {
+    lambda::run(Handler::of::<contact::DeleteContacts>(&routes::DELETE_CONTACTS))
+}
