@@ -27,6 +27,7 @@ use crate::records::assistant::Assistant;
 use crate::records::audit::{self, StampedItem};
 use crate::records::campaign;
 use crate::records::campaign::Campaign;
+use crate::records::captured::{CapturedForm, CapturedIntent};
 use crate::records::contact::Contact;
 use crate::records::conversation;
 use crate::records::conversation::Conversation;
@@ -70,6 +71,8 @@ pub const ALL: &[Reaction] = &[
     Reaction::of::<RemoveBelongings<Webhook>>(),
     Reaction::of::<RemoveBelongings<Widget>>(),
     Reaction::of::<RemoveOrphans<BillingPlan>>(),
+    Reaction::of::<RemoveOrphans<CapturedForm>>(),
+    Reaction::of::<RemoveOrphans<CapturedIntent>>(),
     Reaction::of::<RemoveOrphans<DatasourceFile>>(),
     Reaction::of::<RemoveOrphans<DatasourceLink>>(),
     Reaction::of::<RemoveOrphans<IntentLink>>(),
@@ -81,6 +84,8 @@ pub const ALL: &[Reaction] = &[
     Reaction::of::<CompleteDeliveredCampaign>(),
     Reaction::of::<SelectRows<Assistant>>(),
     Reaction::of::<SelectRows<Campaign>>(),
+    Reaction::of::<SelectRows<CapturedForm>>(),
+    Reaction::of::<SelectRows<CapturedIntent>>(),
     Reaction::of::<SelectRows<Conversation>>(),
     Reaction::of::<SelectRows<Datasource>>(),
     Reaction::of::<SelectRows<Link>>(),

@@ -6,6 +6,7 @@ pub mod agency;
 pub mod assistant;
 pub mod audit;
 pub mod campaign;
+pub mod captured;
 pub mod contact;
 pub mod contact_point;
 pub mod conversation;
@@ -29,6 +30,9 @@ pub mod prelude {
     pub use crate::records::campaign::{
         self, AddedContacts, Campaign, CampaignChanges, CampaignCommand, CampaignContact, CampaignRun, MoreContacts,
         NewCampaign, NewScheduledCampaign, RunMarker,
+    };
+    pub use crate::records::captured::{
+        self, CapturedForm, CapturedFormQuery, CapturedIntent, NewCapturedForm, NewCapturedIntent,
     };
     pub use crate::records::contact::{
         self, Contact, ContactFields, ContactQuery, ImportedContacts, NewContacts, Upsert,

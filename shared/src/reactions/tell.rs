@@ -17,6 +17,7 @@ use crate::input::schema::{Schema, Value, extended, titled};
 use crate::records::agency::{Agency, BillingPlan};
 use crate::records::assistant::Assistant;
 use crate::records::campaign::{Campaign, CampaignContact};
+use crate::records::captured::{CapturedForm, CapturedIntent};
 use crate::records::contact::Contact;
 use crate::records::conversation::{self, Conversation, Message};
 use crate::records::datasource::{Datasource, DatasourceFile, DatasourceLink};
@@ -422,6 +423,8 @@ const SHOWN: &[ShownRecord] = &[
     shown::<Assistant>(),
     shown::<BillingPlan>(),
     shown::<Campaign>(),
+    shown::<CapturedForm>(),
+    shown::<CapturedIntent>(),
     shown::<Contact>(),
     shown::<Datasource>(),
     shown::<DatasourceFile>(),

@@ -83,6 +83,8 @@ kinds! {
         CAMPAIGN_STARTED Sign::Became("status", "in_progress"),
         CAMPAIGN_COMPLETED Sign::Became("status", "completed")
     ];
+    "CapturedForm" "captured_form";
+    "CapturedIntent" "captured_intent" fixed;
     "Contact" "contact";
     "Datasource" "datasource";
     "DatasourceFile" "datasource_file" fixed;
