@@ -30,10 +30,6 @@ const SAYS: &[(&str, &str)] = &[
         "list-contacts",
         "A page of the organisation's contacts, oldest first. `email` and `phone_number` select the one contact that has them.",
     ),
-    (
-        "list-conversations",
-        "A page of the organisation's conversations, oldest first. `status`, `assistant_id`, `widget_id`, `contact_id`, `includes_voice` and dates select some of them.",
-    ),
     ("delete-datasource-file", "Deletes a file of a data source, with its bytes."),
     ("list-datasource-files", "A page of the files of a data source, oldest first."),
     ("create-datasource", "Creates an empty data source. Add files to it, and link it to assistants."),

@@ -6,7 +6,8 @@
 use crate::records::agency::{Agency, BillingPlan};
 use crate::records::assistant::Assistant;
 use crate::records::campaign::{Campaign, remove_contacts, remove_deliveries};
-use crate::records::captured::{CapturedForm, CapturedIntent};
+use crate::records::captured_form::CapturedForm;
+use crate::records::captured_intent::CapturedIntent;
 use crate::records::contact::Contact;
 use crate::records::conversation::Conversation;
 use crate::records::datasource::{Datasource, DatasourceFile, DatasourceLink};

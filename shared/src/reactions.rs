@@ -4,6 +4,7 @@
 //! must be idempotent. The filters of the stream in the template are generated from this table.
 
 mod filters;
+mod marks;
 pub mod tell;
 mod when;
 
@@ -27,7 +28,8 @@ use crate::records::assistant::Assistant;
 use crate::records::audit::{self, StampedItem};
 use crate::records::campaign;
 use crate::records::campaign::Campaign;
-use crate::records::captured::{CapturedForm, CapturedIntent};
+use crate::records::captured_form::CapturedForm;
+use crate::records::captured_intent::CapturedIntent;
 use crate::records::contact::Contact;
 use crate::records::conversation;
 use crate::records::conversation::Conversation;
@@ -90,6 +92,7 @@ pub const ALL: &[Reaction] = &[
     Reaction::of::<SelectRows<Datasource>>(),
     Reaction::of::<SelectRows<Link>>(),
     Reaction::of::<SelectRows<Widget>>(),
+    Reaction::of::<marks::SelectMarked<CapturedIntent>>(),
     Reaction::of::<CountExpired>(),
     Reaction::of::<RemoveObject>(),
     Reaction::of::<RetirePaymentWebhook>(),

@@ -143,14 +143,14 @@ pub const FORMS: &[Form] = &[
         "<captured>",
         "pointer from a conversation to a form that was filled in in it",
         "what was filled in in the conversation",
-        "records/captured.rs",
+        "records/captured_form.rs",
     ),
     form(
         "ORG#<org>#CONVERSATION_INTENTS#<conversation>",
         "<captured>",
         "pointer from a conversation to an intent that was recognised in it",
         "what was recognised in the conversation",
-        "records/captured/intents.rs",
+        "records/captured_intent.rs",
     ),
     form(
         "ORG#<org>#DATASOURCE_LINK#<datasource>",
@@ -200,7 +200,7 @@ pub const FORMS: &[Form] = &[
         "<captured>",
         "pointer from a form to what was filled into it",
         "how often the form was filled in",
-        "records/captured.rs",
+        "records/captured_form.rs",
     ),
     form(
         "ORG#<org>#IDEMPOTENCY#<hash>",
@@ -214,7 +214,7 @@ pub const FORMS: &[Form] = &[
         "<captured>",
         "pointer from an intent to a conversation in which it was recognised",
         "how often the intent was recognised",
-        "records/captured/intents.rs",
+        "records/captured_intent.rs",
     ),
     form(
         "ORG#<org>#INTENT_LINK#<intent>",

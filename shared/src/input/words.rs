@@ -35,8 +35,7 @@ pub const INT_SIZE: Words = ("int_parsing_size", "Unable to parse input string a
 /// No number.
 pub const FLOAT: Words = ("float_type", "Input should be a valid number");
 /// Text that is no number, or a number that is too large.
-pub const FLOAT_TEXT: Words =
-    ("float_parsing", "Input should be a valid number, unable to parse string as a number");
+pub const FLOAT_TEXT: Words = ("float_parsing", "Input should be a valid number, unable to parse string as a number");
 /// A boolean was expected; the value is other text or another integer of 64 bits.
 pub const BOOL_TEXT: Words = ("bool_parsing", "Input should be a valid boolean, unable to interpret input");
 /// A boolean was expected; the value is neither text nor an integer of 64 bits.

@@ -204,7 +204,8 @@ mod tests {
             json!({"name": "a", "type": "select", "options": [{"value": "x", "label": "X"}, {"value": 1}]}),
             json!({"name": "a", "options": ["x", 1]}),
         ] {
-            for (value, wrong) in [(json!("x"), 0), (json!(1), 0), (json!("X"), 1), (json!(["x"]), 1), (json!(null), 0)] {
+            for (value, wrong) in [(json!("x"), 0), (json!(1), 0), (json!("X"), 1), (json!(["x"]), 1), (json!(null), 0)]
+            {
                 assert_eq!(issues(&json!([field]), &json!({"a": value})).len(), wrong, "{field}: {value}");
             }
         }

@@ -58,7 +58,10 @@ impl fmt::Display for ContactField {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Attribute(name) => write!(formatter, "{ATTRIBUTES}{name}"),
-            _ => Self::NAMED.iter().find(|(_, field)| field == self).map_or(Ok(()), |(word, _)| formatter.write_str(word)),
+            _ => Self::NAMED
+                .iter()
+                .find(|(_, field)| field == self)
+                .map_or(Ok(()), |(word, _)| formatter.write_str(word)),
         }
     }
 }

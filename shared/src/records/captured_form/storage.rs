@@ -36,7 +36,7 @@ struct MappedContact {
 }
 
 /// The form and the conversation of a captured form, and the fields whose values another contact has.
-struct Mapping<'a> {
+struct ContactMapper<'a> {
     table: &'a Table,
     form: &'a Form,
     of: &'a Conversation,
@@ -45,7 +45,7 @@ struct Mapping<'a> {
     now: Timestamp,
 }
 
-impl<'a> Mapping<'a> {
+impl<'a> ContactMapper<'a> {
     fn new(table: &'a Table, form: &'a Form, of: &'a Conversation, now: Timestamp) -> Self {
         Self { table, form, of, taken: Vec::new(), round: table.store.backoff(), now }
     }
@@ -106,7 +106,7 @@ pub async fn capture_form(
         // The form may have changed since an earlier attempt of the same request.
         return made_before(table, row.origin).await?.ok_or(refused);
     }
-    let mut mapping = Mapping::new(table, &form, &of, row.now);
+    let mut mapping = ContactMapper::new(table, &form, &of, row.now);
     loop {
         let mapped = mapping.mapped(&new.field_values).await?;
         let captured = |id| CapturedForm {
@@ -145,7 +145,7 @@ pub async fn change_form(
     let owners = futures_util::try_join!(table.find::<Form>(was.form_id), table.find(was.conversation_id))?;
     // Without one of them the captured form is being removed.
     let (Some(form), Some(of)) = owners else { return Err(TableError::Missing).on_missing(CAPTURED) };
-    let mut mapping = Mapping::new(table, &form, &of, now);
+    let mut mapping = ContactMapper::new(table, &form, &of, now);
     while !was.version().is_by(by) {
         let mut is = was.clone();
         is.apply(changes);

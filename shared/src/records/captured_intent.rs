@@ -6,12 +6,15 @@ use uuid::Uuid;
 
 use crate::input::schema::{Schema, Value};
 use crate::input::{Issues, Location, Parse, Raw};
+use crate::records::conversation::query::with_intent;
 use crate::records::conversation::{self, Conversation};
 use crate::records::intent::Intent;
 use crate::request::context::Context;
 use crate::request::error::{Error, OnMissing as _, Result};
 use crate::table::cascade::Links;
+use crate::table::filters::{Marks, Term};
 use crate::table::keys::Key;
+use crate::table::stored::Stored as _;
 use crate::table::version::Version;
 use crate::values::id::{AssistantId, CapturedIntentId, ConversationId, IntentId, MessageId, WidgetId};
 use crate::values::tenant::Tenant;
@@ -104,6 +107,21 @@ impl Links<Conversation> for CapturedIntent {
     }
 }
 
+// No operation removes a single captured intent: those of a conversation and an intent go with one of the two.
+impl Marks for CapturedIntent {
+    fn marked(&self, tenant: &Tenant) -> Key {
+        Conversation::key(tenant, self.conversation_id)
+    }
+
+    fn mark(&self) -> Option<Term> {
+        with_intent(self.intent_id)
+    }
+
+    fn marked_made_at(&self) -> Option<Timestamp> {
+        self.opened_at
+    }
+}
+
 /// Notes that an intent was recognised in a conversation.
 ///
 /// # Errors
@@ -121,11 +139,8 @@ pub async fn capture_intent(
         }
     };
     // Not `try_join!`: the cost of a request must not depend on which records exist.
-    let (of, intent, has_message) = futures_util::join!(
-        table.get::<Conversation>(conversation),
-        table.find::<Intent>(new.intent_id),
-        message
-    );
+    let (of, intent, has_message) =
+        futures_util::join!(table.get::<Conversation>(conversation), table.find::<Intent>(new.intent_id), message);
     let (of, intent) = (of.on_missing("conversation_id")?, intent?);
     let intent = intent.ok_or_else(|| Error::unknown_in_body("intent_id"))?;
     if !has_message? {

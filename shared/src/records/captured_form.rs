@@ -1,10 +1,10 @@
-//! What comes out of conversations: captured forms, with the values that fill a form in, and captured intents.
+//! Captured forms: the values that were filled into forms in conversations.
 
-mod intents;
 mod storage;
+mod webhooks;
 
-pub use intents::{CapturedIntent, Confidence, NewCapturedIntent, capture_intent};
 pub use storage::{CapturedFormQuery, capture_form, change_form, forms_of_conversation, forms_of_form};
+pub use webhooks::FormWebhooks;
 
 use uuid::Uuid;
 
