@@ -312,7 +312,7 @@ async fn conversations_are_listed_by_a_captured_intent() {
 }
 
 #[tokio::test]
-async fn a_captured_intent_has_a_confidence_and_a_message_of_its_conversation() {
+async fn a_captured_intent_has_a_confidence_and_a_message() {
     let stack = stack().await;
     let path = format!("/api/v1/conversation/{}/captured_intent", demo_id('a', "conversation_id"));
     let (intent, message) = (id('a', kind::INTENT, 0), id('a', kind::MESSAGE, 0));

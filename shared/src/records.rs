@@ -32,8 +32,8 @@ pub mod prelude {
         self, AddedContacts, Campaign, CampaignChanges, CampaignCommand, CampaignContact, CampaignRun, MoreContacts,
         NewCampaign, NewScheduledCampaign, RunMarker,
     };
-    pub use crate::records::captured_form::{self, CapturedForm, CapturedFormQuery, NewCapturedForm};
-    pub use crate::records::captured_intent::{self, CapturedIntent, NewCapturedIntent};
+    pub use crate::records::captured_form::*;
+    pub use crate::records::captured_intent::*;
     pub use crate::records::contact::{
         self, Contact, ContactFields, ContactQuery, ImportedContacts, NewContacts, Upsert,
     };

@@ -11,6 +11,6 @@ impl Operation for CreateCapturedForm {
     type Reply = Created<CapturedForm>;
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
-        captured_form::capture_form(cx, request.path, &request.body).await.map(Created)
+        capture_form(cx, request.path, &request.body).await.map(Created)
     }
 }

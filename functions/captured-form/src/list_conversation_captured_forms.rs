@@ -11,6 +11,6 @@ impl Operation for ListConversationCapturedForms {
     type Reply = Page<CapturedForm>;
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
-        captured_form::forms_of_conversation(&cx.table, request.path, request.query).await.on_missing("conversation_id")
+        forms_of_conversation(&cx.table, request.path, request.query).await.on_missing("conversation_id")
     }
 }

@@ -11,6 +11,6 @@ impl Operation for UpdateCapturedForm {
     type Reply = Updated<CapturedForm>;
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
-        captured_form::change_form(cx, request.path, &request.body.0).await.map(Updated)
+        change_form(cx, request.path, &request.body.0).await.map(Updated)
     }
 }

@@ -11,6 +11,6 @@ impl Operation for CreateCapturedIntent {
     type Reply = Created<CapturedIntent>;
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
-        captured_intent::capture_intent(cx, request.path, &request.body).await.map(Created)
+        capture_intent(cx, request.path, &request.body).await.map(Created)
     }
 }
