@@ -12,6 +12,7 @@ mod aliases;
 mod audit;
 mod campaigns;
 mod canary;
+mod captured;
 mod cascades;
 mod command;
 mod compatibility;

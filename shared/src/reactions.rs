@@ -4,6 +4,7 @@
 //! must be idempotent. The filters of the stream in the template are generated from this table.
 
 mod filters;
+mod marks;
 pub mod tell;
 mod when;
 
@@ -27,6 +28,8 @@ use crate::records::assistant::Assistant;
 use crate::records::audit::{self, StampedItem};
 use crate::records::campaign;
 use crate::records::campaign::Campaign;
+use crate::records::captured_form::CapturedForm;
+use crate::records::captured_intent::CapturedIntent;
 use crate::records::contact::Contact;
 use crate::records::conversation;
 use crate::records::conversation::Conversation;
@@ -70,6 +73,8 @@ pub const ALL: &[Reaction] = &[
     Reaction::of::<RemoveBelongings<Webhook>>(),
     Reaction::of::<RemoveBelongings<Widget>>(),
     Reaction::of::<RemoveOrphans<BillingPlan>>(),
+    Reaction::of::<RemoveOrphans<CapturedForm>>(),
+    Reaction::of::<RemoveOrphans<CapturedIntent>>(),
     Reaction::of::<RemoveOrphans<DatasourceFile>>(),
     Reaction::of::<RemoveOrphans<DatasourceLink>>(),
     Reaction::of::<RemoveOrphans<IntentLink>>(),
@@ -81,10 +86,13 @@ pub const ALL: &[Reaction] = &[
     Reaction::of::<CompleteDeliveredCampaign>(),
     Reaction::of::<SelectRows<Assistant>>(),
     Reaction::of::<SelectRows<Campaign>>(),
+    Reaction::of::<SelectRows<CapturedForm>>(),
+    Reaction::of::<SelectRows<CapturedIntent>>(),
     Reaction::of::<SelectRows<Conversation>>(),
     Reaction::of::<SelectRows<Datasource>>(),
     Reaction::of::<SelectRows<Link>>(),
     Reaction::of::<SelectRows<Widget>>(),
+    Reaction::of::<marks::SelectMarked<CapturedIntent>>(),
     Reaction::of::<CountExpired>(),
     Reaction::of::<RemoveObject>(),
     Reaction::of::<RetirePaymentWebhook>(),

@@ -17,6 +17,8 @@ use crate::input::schema::{Schema, Value, extended, titled};
 use crate::records::agency::{Agency, BillingPlan};
 use crate::records::assistant::Assistant;
 use crate::records::campaign::{Campaign, CampaignContact};
+use crate::records::captured_form::{CapturedForm, FormWebhooks};
+use crate::records::captured_intent::CapturedIntent;
 use crate::records::contact::Contact;
 use crate::records::conversation::{self, Conversation, Message};
 use crate::records::datasource::{Datasource, DatasourceFile, DatasourceLink};
@@ -29,7 +31,7 @@ use crate::records::intent::{Intent, IntentLink};
 use crate::records::tag::{Link, Tag};
 use crate::records::user::User;
 use crate::records::webhook::Webhook;
-use crate::records::webhook::subscription::{EventPath, EventScope, Subscriptions};
+use crate::records::webhook::subscription::{EventPath, EventScope, NamedWebhooks, Subscriptions};
 use crate::records::widget::Widget;
 use crate::request::error::{Error, Result};
 use crate::request::event::EventContext;
@@ -80,7 +82,9 @@ pub(super) async fn tell(cx: &Reacting<'_>, changes: &[&Change]) -> Result<()> {
         cx.table.forget::<Webhook>(());
     }
     let telling = Telling::of(&cx.table, cx.now).await?;
-    if telling.subscriptions.is_empty() {
+    // What is filled into a form is told to the webhook of the form, which may be new.
+    let is_filled = changes.iter().any(|change| change.record_name() == Some(CapturedForm::NAME));
+    if telling.subscriptions.is_empty() && !is_filled {
         return Ok(());
     }
     let events: Vec<_> = changes.iter().map(|change| telling.events(change)).collect();
@@ -195,7 +199,10 @@ impl<'a> Telling<'a> {
         if name == Delivery::NAME {
             return self.of_campaign_contact(change).await;
         }
-        let kinds = kinds_of(name).filter(|kinds| self.subscriptions.include_any(kinds.all()));
+        // The webhook of a form needs no subscription.
+        let is_wanted =
+            |kinds: &&'static RecordKinds| name == CapturedForm::NAME || self.subscriptions.include_any(kinds.all());
+        let kinds = kinds_of(name).filter(is_wanted);
         let event = kinds.map(|kinds| of_record(change, kinds)).transpose()?.flatten();
         Ok(event.into())
     }
@@ -268,16 +275,19 @@ impl<'a> Telling<'a> {
 
     /// The same, if the conversation `unchanged` is as it was read; false if it is not.
     async fn publish_if(&self, mut told: Vec<Told>, unchanged: Option<&Conversation>) -> Result<bool> {
-        told.retain(|told| self.is_wanted(told.event.event, told.scope));
+        let of_forms = FormWebhooks::of(self.table, told.iter().map(|told| &told.event)).await?;
+        told.retain(|told| self.is_wanted(told.event.event, told.scope) || of_forms.named(&told.event).is_some());
         let named = self.named(&told).await?;
         let mut logged = Vec::new();
         let mut of_webhook: BTreeMap<WebhookId, Vec<NewDelivery>> = BTreeMap::new();
         for Told { event, scope } in &told {
-            let mut is_wanted = false;
+            let of_assistant = scope.assistant_id.and_then(|id| named.get(&id).copied());
+            let names = NamedWebhooks { of_assistant, of_form: of_forms.named(event) };
+            let mut is_wanted = names.of_form.is_some();
+            names.of_form.into_iter().for_each(|id| of_webhook.entry(id).or_default().push(NewDelivery::logged(event)));
             for webhook in self.subscriptions.to(event.event, *scope, &named) {
                 is_wanted = true;
-                let path = webhook.path_of(event, *scope, &named);
-                if webhook.gets_deliveries() && path == EventPath::Subscription {
+                if webhook.gets_deliveries() && webhook.path_of(event, names) == EventPath::Subscription {
                     of_webhook.entry(webhook.id).or_default().push(NewDelivery::logged(event));
                 }
             }
@@ -289,10 +299,10 @@ impl<'a> Telling<'a> {
         self.deliver(of_webhook).await.map(|()| true)
     }
 
-    /// The webhooks that the assistants of events of conversations name.
+    /// The webhooks that the assistants name whose events webhooks get by default.
     async fn named(&self, told: &[Told]) -> Result<BTreeMap<AssistantId, WebhookId>> {
-        let of_conversations = told.iter().filter(|told| EventKind::OF_CONVERSATIONS.contains(&told.event.event));
-        let assistants: BTreeSet<AssistantId> = of_conversations.filter_map(|told| told.scope.assistant_id).collect();
+        let by_default = told.iter().filter(|told| Subscriptions::is_default(told.event.event));
+        let assistants: BTreeSet<AssistantId> = by_default.filter_map(|told| told.scope.assistant_id).collect();
         Ok(delivery::named_webhooks(self.table, &assistants).await?)
     }
 
@@ -416,6 +426,8 @@ const SHOWN: &[ShownRecord] = &[
     shown::<Assistant>(),
     shown::<BillingPlan>(),
     shown::<Campaign>(),
+    shown::<CapturedForm>(),
+    shown::<CapturedIntent>(),
     shown::<Contact>(),
     shown::<Datasource>(),
     shown::<DatasourceFile>(),

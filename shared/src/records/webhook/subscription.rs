@@ -77,10 +77,21 @@ pub struct EventScope {
 pub enum EventPath {
     /// It is the close of a conversation whose assistant names the webhook: this needs no subscription.
     Assistant,
+    /// It is about what was filled into a form that names the webhook: this needs no subscription.
+    Form,
     /// It is the news that the webhook itself was disabled: only the log has it.
     LogOnly,
     /// The webhook must subscribe to it.
     Subscription,
+}
+
+/// The webhooks that the records of an event name.
+#[derive(Debug, Clone, Copy)]
+pub struct NamedWebhooks {
+    /// The webhook of its assistant.
+    pub of_assistant: Option<WebhookId>,
+    /// The webhook of its form, if it is about what was filled into the form.
+    pub of_form: Option<WebhookId>,
 }
 
 /// The webhooks of an organisation, as far as it matters for events.
@@ -104,6 +115,11 @@ impl Subscriptions {
         self.0.iter().any(|webhook| kinds.clone().any(|kind| webhook.includes(kind)))
     }
 
+    /// Whether a webhook without `events` gets such events, unless their assistant names another one.
+    pub fn is_default(kind: EventKind) -> bool {
+        DEFAULT.contains(&kind.subject())
+    }
+
     /// The webhooks that subscribe to an event. `named` has the webhooks that assistants name themselves.
     pub fn to(
         &self,
@@ -124,7 +140,7 @@ impl Webhook {
     pub fn includes(&self, kind: EventKind) -> bool {
         let patterns = &self.events.0;
         if patterns.is_empty() {
-            DEFAULT.contains(&kind.subject())
+            Subscriptions::is_default(kind)
         } else {
             patterns.iter().any(|pattern| pattern.includes(kind))
         }
@@ -138,11 +154,12 @@ impl Webhook {
             && (widgets.is_empty() || scope.widget_id.is_some_and(|id| widgets.contains(&id)))
     }
 
-    /// How `event` comes to it. `named` has the webhooks that assistants name themselves.
-    pub fn path_of(&self, event: &Event, scope: EventScope, named: &BTreeMap<AssistantId, WebhookId>) -> EventPath {
-        let of_assistant = scope.assistant_id.and_then(|assistant| named.get(&assistant));
-        if event.event == EventKind::CONVERSATION_CLOSED && of_assistant == Some(&self.id) {
+    /// How `event` comes to it, if it comes. `names` has the webhooks that get the event without a subscription.
+    pub fn path_of(&self, event: &Event, names: NamedWebhooks) -> EventPath {
+        if event.event == EventKind::CONVERSATION_CLOSED && names.of_assistant == Some(self.id) {
             EventPath::Assistant
+        } else if names.of_form == Some(self.id) {
+            EventPath::Form
         } else if event.event == EventKind::WEBHOOK_DISABLED && event.is_about(self.id.0) {
             EventPath::LogOnly
         } else {
