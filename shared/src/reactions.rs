@@ -81,6 +81,7 @@ pub const ALL: &[Reaction] = &[
     Reaction::of::<CompleteDeliveredCampaign>(),
     Reaction::of::<SelectRows<Assistant>>(),
     Reaction::of::<SelectRows<Campaign>>(),
+    Reaction::of::<SelectRows<Contact>>(),
     Reaction::of::<SelectRows<Conversation>>(),
     Reaction::of::<SelectRows<Datasource>>(),
     Reaction::of::<SelectRows<Link>>(),

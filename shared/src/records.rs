@@ -7,6 +7,7 @@ pub mod assistant;
 pub mod audit;
 pub mod campaign;
 pub mod contact;
+pub mod contact_custom_field;
 pub mod contact_point;
 pub mod conversation;
 pub mod datasource;
@@ -31,8 +32,9 @@ pub mod prelude {
         NewCampaign, NewScheduledCampaign, RunMarker,
     };
     pub use crate::records::contact::{
-        self, Contact, ContactFields, ContactQuery, ImportedContacts, NewContacts, Upsert,
+        self, Contact, ContactFields, ContactListQuery, ContactQuery, ImportedContacts, NewContacts, Upsert,
     };
+    pub use crate::records::contact_custom_field::*;
     pub use crate::records::conversation::{
         self, CallToNumber, Changed, Closing, Conversation, Message, MessageFromNumber, MessageToNumber, NewMessage,
         ReceivedMessage, Requested, Transcribed,

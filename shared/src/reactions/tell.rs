@@ -18,6 +18,7 @@ use crate::records::agency::{Agency, BillingPlan};
 use crate::records::assistant::Assistant;
 use crate::records::campaign::{Campaign, CampaignContact};
 use crate::records::contact::Contact;
+use crate::records::contact_custom_field::ContactCustomField;
 use crate::records::conversation::{self, Conversation, Message};
 use crate::records::datasource::{Datasource, DatasourceFile, DatasourceLink};
 use crate::records::delivery::{self, Delivery, NewDelivery, scope_of};
@@ -423,6 +424,7 @@ const SHOWN: &[ShownRecord] = &[
     shown::<BillingPlan>(),
     shown::<Campaign>(),
     shown::<Contact>(),
+    shown::<ContactCustomField>(),
     shown::<Datasource>(),
     shown::<DatasourceFile>(),
     shown::<DatasourceLink>(),

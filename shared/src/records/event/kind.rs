@@ -84,6 +84,7 @@ kinds! {
         CAMPAIGN_COMPLETED Sign::Became("status", "completed")
     ];
     "Contact" "contact";
+    "ContactCustomField" "contact_custom_field";
     "Datasource" "datasource";
     "DatasourceFile" "datasource_file" fixed;
     "DatasourceLink" "datasource_link" fixed;
