@@ -26,10 +26,7 @@ const SAYS: &[(&str, &str)] = &[
     ("list-agency-billing-plans", "A page of an agency's billing plans, oldest first."),
     ("read-agency-billing-plan", "One billing plan of an agency."),
     ("delete-contact", "Deletes a contact. Its conversations stay."),
-    (
-        "list-contacts",
-        "A page of the organisation's contacts, oldest first. `email` and `phone_number` select the one contact that has them.",
-    ),
+    ("delete-contact-custom-field", "Deletes a custom field of contacts. Contacts keep their values of it."),
     (
         "list-conversations",
         "A page of the organisation's conversations, oldest first. `status`, `assistant_id`, `widget_id`, `contact_id`, `includes_voice` and dates select some of them.",

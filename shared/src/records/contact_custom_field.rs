@@ -41,7 +41,7 @@ crate::choice! {
 /// The name of a custom field. Two names that differ only in upper and lower case are the same.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct CustomFieldName(NonEmpty<64>);
+pub struct CustomFieldName(NonEmpty<256>);
 
 impl CustomFieldName {
     /// The name as it was written.
@@ -58,7 +58,7 @@ impl Parse for CustomFieldName {
 
 impl Schema for CustomFieldName {
     fn schema() -> Value {
-        NonEmpty::<64>::schema()
+        NonEmpty::<256>::schema()
     }
 }
 
