@@ -26,10 +26,7 @@ const SAYS: &[(&str, &str)] = &[
     ("list-agency-billing-plans", "A page of an agency's billing plans, oldest first."),
     ("read-agency-billing-plan", "One billing plan of an agency."),
     ("delete-contact", "Deletes a contact. Its conversations stay."),
-    (
-        "list-contacts",
-        "A page of the organisation's contacts, oldest first. `email` and `phone_number` select the one contact that has them.",
-    ),
+    ("delete-contact-custom-field", "Deletes a custom field of contacts. Contacts keep their values of it."),
     ("delete-datasource-file", "Deletes a file of a data source, with its bytes."),
     ("list-datasource-files", "A page of the files of a data source, oldest first."),
     ("create-datasource", "Creates an empty data source. Add files to it, and link it to assistants."),

@@ -327,6 +327,20 @@ pub const EXERCISES: &[Exercise] = &[
                 ("empty", Call { body: Vec::new(), ..with_query(&routes::UPSERT_CONTACT, "&email=&phone_number=") }),
                 ("of-two-contacts", with_body(&routes::UPSERT_CONTACT, of_two)),
                 ("nothing-to-find-it-by", with_body(&routes::UPSERT_CONTACT, r#"{"first_name":"Ada"}"#)),
+                (
+                    "custom-fields",
+                    with_body(
+                        &routes::UPSERT_CONTACT,
+                        r#"{"email":"ada@example.com","custom_fields":{"plan":"gold"}}"#,
+                    ),
+                ),
+                (
+                    "wrong-custom-fields",
+                    with_body(
+                        &routes::UPSERT_CONTACT,
+                        r#"{"email":"ada@example.com","custom_fields":{"plan":"bronze","seats":12}}"#,
+                    ),
+                ),
             ]
         },
         costs: || {
@@ -357,7 +371,20 @@ pub const EXERCISES: &[Exercise] = &[
     },
     Exercise {
         body: |_| r#"{"last_name":"Renamed"}"#.into(),
-        recorded: || vec![("taken", with_body(&routes::UPDATE_CONTACT, r#"{"email":"Contact2@acme.example"}"#))],
+        recorded: || {
+            vec![
+                ("taken", with_body(&routes::UPDATE_CONTACT, r#"{"email":"Contact2@acme.example"}"#)),
+                ("custom-fields", with_body(&routes::UPDATE_CONTACT, r#"{"custom_fields":{"plan":"gold"}}"#)),
+                ("wrong-custom-fields", with_body(&routes::UPDATE_CONTACT, r#"{"custom_fields":{"birthday":"soon"}}"#)),
+            ]
+        },
+        costs: || {
+            let custom = r#"{"custom_fields":{"plan":"gold"}}"#;
+            vec![
+                ("", plain(&routes::UPDATE_CONTACT)),
+                (", with a custom field", with_body(&routes::UPDATE_CONTACT, custom)),
+            ]
+        },
         calls_more: || vec![with_body(&routes::UPDATE_CONTACT, r#"{"email":"other@example.com","phone_number":null}"#)],
         ..Exercise::of(&routes::UPDATE_CONTACT)
     },
@@ -549,8 +576,43 @@ pub const EXERCISES: &[Exercise] = &[
     },
     Exercise::of(&routes::DELETE_AGENCY_BILLING_PLAN),
     Exercise::of(&routes::READ_USER),
-    Exercise { rows: Some([25, 3]), ..Exercise::of(&routes::LIST_CONTACTS) },
+    Exercise {
+        recorded: || vec![("no-filter", with_query(&routes::LIST_CONTACTS, "&custom_field=birthday:2000-01-31"))],
+        costs: || {
+            vec![
+                ("", plain(&routes::LIST_CONTACTS)),
+                (", with a custom field", with_query(&routes::LIST_CONTACTS, "&custom_field=plan:gold")),
+            ]
+        },
+        rows: Some([25, 3]),
+        ..Exercise::of(&routes::LIST_CONTACTS)
+    },
     Exercise::of(&routes::READ_CONTACT),
+    Exercise {
+        body: |_| r#"{"name":"seats","field_type":"number","is_filter":true}"#.into(),
+        recorded: || {
+            let route = &routes::CREATE_CONTACT_CUSTOM_FIELD;
+            vec![
+                ("taken", with_body(route, r#"{"name":"Plan","field_type":"string"}"#)),
+                ("without-choices", with_body(route, r#"{"name":"size","field_type":"choice"}"#)),
+            ]
+        },
+        further: Further::Conflict,
+        ..Exercise::of(&routes::CREATE_CONTACT_CUSTOM_FIELD)
+    },
+    Exercise { rows: Some([2, 2]), ..Exercise::of(&routes::LIST_CONTACT_CUSTOM_FIELDS) },
+    Exercise::of(&routes::READ_CONTACT_CUSTOM_FIELD),
+    Exercise {
+        body: |_| r#"{"choices":["free","silver","gold"]}"#.into(),
+        recorded: || {
+            let other = r#"{"name":"tariff","field_type":"string"}"#;
+            vec![("name-and-type", with_body(&routes::UPDATE_CONTACT_CUSTOM_FIELD, other))]
+        },
+        // A field that is no filter any more makes room for another one.
+        calls_more: || vec![with_body(&routes::UPDATE_CONTACT_CUSTOM_FIELD, r#"{"is_filter":false}"#)],
+        ..Exercise::of(&routes::UPDATE_CONTACT_CUSTOM_FIELD)
+    },
+    Exercise::of(&routes::DELETE_CONTACT_CUSTOM_FIELD),
     Exercise {
         body: |organisation| tagging(&id(organisation, kind::TAG, 2), "form", &id(organisation, kind::FORM, 1)),
         recorded: || {

@@ -26,13 +26,14 @@ use crate::support::fixture::{
 };
 use crate::support::records::NOBODYS;
 
-/// The filters of a list by fields of its rows, each with its schema. `dates.rs` tests the filters by date. The audit list
-/// has no numbered pages, and no filters.
+/// The filters of a list by fields of its rows, each with its schema. `dates.rs` tests the filters by date, and
+/// `custom_fields.rs` those by custom fields. The audit list has no numbered pages, and no filters.
 fn filters(route: &Route) -> Vec<(String, Value)> {
     let query = describe(route.name).query;
     let members = query["properties"].as_object().unwrap().clone().into_iter();
     let members = members.filter(|_| query["properties"].get("page").is_some());
-    members.filter(|(name, _)| !["page", "size", "order", "date_from", "date_to"].contains(&name.as_str())).collect()
+    let others = ["page", "size", "order", "date_from", "date_to", "custom_field"];
+    members.filter(|(name, _)| !others.contains(&name.as_str())).collect()
 }
 
 /// A value as a query has it.

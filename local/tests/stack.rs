@@ -19,6 +19,7 @@ mod compatibility;
 mod console;
 mod contract;
 mod cost;
+mod custom_fields;
 mod customer_keys;
 mod dates;
 mod delete_many;

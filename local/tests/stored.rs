@@ -59,6 +59,7 @@ fn records() -> Vec<(&'static str, &'static str, Reads)> {
             from_item::<Claim>(item.clone()).map(|claim| json!({"ttl": claim.ttl})).map_err(|error| error.to_string())
         }),
         ("Contact", "", reads::<Contact>),
+        ("ContactCustomField", "", reads::<ContactCustomField>),
         ("Conversation", "", reads::<Conversation>),
         ("Datasource", "", reads::<Datasource>),
         ("DatasourceFile", "", reads::<DatasourceFile>),

@@ -306,7 +306,7 @@ fn every_record_with_a_filter_has_a_reaction() {
         for record in text
             .split("pub struct ")
             .skip(1)
-            .filter(|record| record.contains("(filter) ") || record.contains("(sparse filter) "))
+            .filter(|record| ["(filter) ", "(sparse filter) ", ", terms "].iter().any(|mark| record.contains(mark)))
         {
             filtered.insert(record.split('(').next().unwrap().to_owned());
         }

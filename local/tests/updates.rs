@@ -21,9 +21,11 @@ async fn update(stack: &Stack, route: &Route, body: &Value) -> Answer {
 }
 
 /// The updates of records that can be read and whose fields are independent. The fields of a campaign depend on each
-/// other: see `update_campaign.rs`. A key is only listed: see `customer_keys.rs`.
+/// other: see `update_campaign.rs`; so do those of a custom field: see `custom_fields.rs`. A key is only listed: see
+/// `customer_keys.rs`.
 fn plain_updates() -> impl Iterator<Item = &'static Route> {
-    let others = [routes::UPDATE_CAMPAIGN.name, routes::UPDATE_KEY.name];
+    let others =
+        [&routes::UPDATE_CAMPAIGN, &routes::UPDATE_CONTACT_CUSTOM_FIELD, &routes::UPDATE_KEY].map(|route| route.name);
     updates().filter(move |route| !others.contains(&route.name))
 }
 
@@ -73,6 +75,7 @@ fn sample(name: &str, schema: &Value, is: &Value) -> Value {
             let members = schema["properties"].as_object().unwrap();
             members.iter().map(|(name, schema)| (name.clone(), sample(name, schema, &is[name]))).collect()
         }
+        ("object", _) if name == "custom_fields" => json!({"plan": "gold"}),
         ("object", _) => json!({"sample": [1, null]}),
         ("array", _) if schema["items"]["enum"].is_array() => json!([schema["items"]["enum"][0]]),
         ("array", _) => match (schema["items"]["type"].as_str(), schema["items"]["pattern"].as_str()) {

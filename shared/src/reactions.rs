@@ -88,6 +88,7 @@ pub const ALL: &[Reaction] = &[
     Reaction::of::<SelectRows<Campaign>>(),
     Reaction::of::<SelectRows<CapturedForm>>(),
     Reaction::of::<SelectRows<CapturedIntent>>(),
+    Reaction::of::<SelectRows<Contact>>(),
     Reaction::of::<SelectRows<Conversation>>(),
     Reaction::of::<SelectRows<Datasource>>(),
     Reaction::of::<SelectRows<Link>>(),

@@ -9,6 +9,7 @@ pub mod campaign;
 pub mod captured_form;
 pub mod captured_intent;
 pub mod contact;
+pub mod contact_custom_field;
 pub mod contact_point;
 pub mod conversation;
 pub mod datasource;
@@ -35,8 +36,9 @@ pub mod prelude {
     pub use crate::records::captured_form::*;
     pub use crate::records::captured_intent::*;
     pub use crate::records::contact::{
-        self, Contact, ContactFields, ContactQuery, ImportedContacts, NewContacts, Upsert,
+        self, Contact, ContactFields, ContactListQuery, ContactQuery, ImportedContacts, NewContacts, Upsert,
     };
+    pub use crate::records::contact_custom_field::*;
     pub use crate::records::conversation::{
         self, CallToNumber, Changed, Closing, Conversation, ConversationQuery, Message, MessageFromNumber,
         MessageToNumber, NewMessage, ReceivedMessage, Requested, Transcribed,

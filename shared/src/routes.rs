@@ -122,6 +122,11 @@ routes! {
     READ_USER                           "user"              "read-user"                         GET    "/api/v1/user/{user_id}"                                     Read   200     256;
     LIST_CONTACTS                       "contact"           "list-contacts"                     GET    "/api/v1/contact"                                            Read   200     256 or "/api/v1/contact/list";
     READ_CONTACT                        "contact"           "read-contact"                      GET    "/api/v1/contact/{contact_id}"                               Read   200     256;
+    CREATE_CONTACT_CUSTOM_FIELD         "contact-custom-field" "create-contact-custom-field"    POST   "/api/v1/contact_custom_field"                               Write  201     256;
+    LIST_CONTACT_CUSTOM_FIELDS          "contact-custom-field" "list-contact-custom-fields"     GET    "/api/v1/contact_custom_field"                               Read   200     256;
+    READ_CONTACT_CUSTOM_FIELD           "contact-custom-field" "read-contact-custom-field"      GET    "/api/v1/contact_custom_field/{contact_custom_field_id}"     Read   200     256;
+    UPDATE_CONTACT_CUSTOM_FIELD         "contact-custom-field" "update-contact-custom-field"    PUT    "/api/v1/contact_custom_field/{contact_custom_field_id}"     Write  200     256;
+    DELETE_CONTACT_CUSTOM_FIELD         "contact-custom-field" "delete-contact-custom-field"    DELETE "/api/v1/contact_custom_field/{contact_custom_field_id}"     Write  200     256;
     CREATE_LINK_TAG_ENTITY              "link"              "create-link-tag-entity"            POST   "/api/v1/link_tag_entity"                                    Write  201     256;
     DELETE_LINK_TAG_ENTITY              "link"              "delete-link-tag-entity"            DELETE "/api/v1/link_tag_entity/{link_tag_entity_id}"               Write  200     256;
     READ_CONVERSATION_TRANSCRIPT        "conversation"      "read-conversation-transcript"      GET    "/api/v1/conversation/{conversation_id}/transcript"          Read   200     256;

@@ -11,7 +11,7 @@ impl Operation for UpsertContact {
     type Reply = Upserted<Contact>;
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
-        let fields = request.query.with(request.body.0).checked(cx.tenant.org())?;
-        contact::upsert(&cx.table, &fields, &Upsert::of(cx)).await
+        let wanted = request.query.with(request.body.0).checked(cx).await?;
+        contact::upsert(&cx.table, &wanted, &Upsert::of(cx)).await
     }
 }

@@ -49,7 +49,7 @@ pub const PLACEHOLDERS: &[(&str, &str, &str)] = &[
     ("burst", "[0-9]+", "a number"),
     ("day", "[0-9]{4}-[0-9]{2}-[0-9]{2}", "a day (UTC)"),
     ("period", "[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]{12}Z", "the time at which a billing period starts"),
-    ("quota", "(?:webhooks|widgets|running_campaigns|files)", "a quota"),
+    ("quota", "(?:webhooks|widgets|running_campaigns|files|custom_fields)", "a quota"),
     ("limit", "(?:Dispatch|Send)", "`Dispatch` or `Send`"),
 ];
 

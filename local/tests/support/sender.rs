@@ -64,6 +64,8 @@ impl Sender {
             email: None,
             phone_number: PhoneNumber::new(&format!("+31201{number:06}")),
             attributes: JsonObject::default(),
+            custom_fields: JsonObject::default(),
+            custom_terms: Vec::new(),
             org_id: org.id,
             created_at: now,
             updated_at: now,

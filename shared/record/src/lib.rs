@@ -132,7 +132,7 @@ mod tests {
         ("listed(\"NOTE\" off AgencyId => Agency)", "off", "`off` is not expected here"),
         ("listed(\"NOTE\", pointer Note::pointer)", "pointer", "behind the list may follow `spread`"),
         ("listed(\"NOTE\", due Note::due, pointers Note::pointer)", "pointers", "`pointers` is not expected here"),
-        ("listed(\"NOTE\" within AgencyId => Agency spread)", "spread", "behind `within` only the last two do"),
+        ("listed(\"NOTE\" within AgencyId => Agency spread)", "spread", "behind `within` only the last three do"),
         ("listed(\"NOTE\" within AgencyId)", "", "expected `=>`"),
         ("listed(\"NOTE\" of)", "", "expected identifier"),
     ];
@@ -204,7 +204,7 @@ mod tests {
         for place in [
             "listed(\"NOTE\" of AgencyId => Agency)",
             "listed(\"NOTE\" of AgencyId => Agency spread, pointers Self::pointers, due Note::due)",
-            "listed(\"NOTE\" of AgencyId, due Note::due, counted Note::uses, shown Note::shown)",
+            "listed(\"NOTE\" of AgencyId, due Note::due, terms Note::terms, counted Note::uses, shown Note::shown)",
             "listed(\"NOTE\" within AgencyId => Agency)",
         ] {
             let (code, mistakes) = declared(&record(place, fields));

@@ -10,7 +10,7 @@ use crate::mistakes::Mistakes;
 const LISTS: &str =
     "a list is `listed(\"LIST\")`, `listed(\"LIST\" of Id => Record)` or `listed(\"LIST\" within Id => Record)`";
 
-const OPTIONS: &str = "behind the list may follow `spread`, then `, pointers FUNCTION`, `, due FUNCTION`, `, counted FUNCTION` and `, shown FUNCTION`; behind `within` only the last two do";
+const OPTIONS: &str = "behind the list may follow `spread`, then `, pointers FUNCTION`, `, due FUNCTION`, `, terms FUNCTION`, `, counted FUNCTION` and `, shown FUNCTION`; behind `within` only the last three do";
 
 /// The place of a record.
 pub struct ListPlace {
@@ -24,6 +24,8 @@ pub struct ListPlace {
     pub pointers: Option<Path>,
     /// The function that returns the partition of a record in the index of what becomes due.
     pub due: Option<Path>,
+    /// The function that returns the filters that a record matches beside those of its fields.
+    pub terms: Option<Path>,
     /// The function that returns what a record uses of the quotas of its organisation.
     pub counted: Option<Path>,
     /// The function that makes a record what an answer shows.
@@ -60,13 +62,15 @@ impl ListPlace {
     /// The place in `list`, of which `input` says the rest.
     fn of(list: LitStr, input: ParseStream<'_>, mistakes: &mut Mistakes) -> Result<Self> {
         let owner = ListOwner::parse(input)?;
-        let mut place = Self { list, owner, spread: false, pointers: None, due: None, counted: None, shown: None };
+        let (pointers, due, terms, counted, shown) = (None, None, None, None, None);
+        let mut place = Self { list, owner, spread: false, pointers, due, terms, counted, shown };
         // The id of a record within another one has no room for more.
         if !matches!(place.owner, ListOwner::Within { .. }) {
             place.spread = taken(input, "spread")?;
             place.pointers = option(input, "pointers")?;
             place.due = option(input, "due")?;
         }
+        place.terms = option(input, "terms")?;
         place.counted = option(input, "counted")?;
         place.shown = option(input, "shown")?;
         if let Ok(further) = input.parse::<TokenTree>() {

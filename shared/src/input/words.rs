@@ -38,6 +38,10 @@ pub const FLOAT: Words = ("float_type", "Input should be a valid number");
 pub const FLOAT_TEXT: Words = ("float_parsing", "Input should be a valid number, unable to parse string as a number");
 /// A boolean was expected; the value is other text or another integer of 64 bits.
 pub const BOOL_TEXT: Words = ("bool_parsing", "Input should be a valid boolean, unable to interpret input");
+/// A number was expected.
+pub const NUMBER: Words = ("float_type", "Input should be a valid number");
+/// A day was expected.
+pub const DATE: Words = ("date_parsing", "Input should be a valid date, such as 2030-01-31");
 /// A boolean was expected; the value is neither text nor an integer of 64 bits.
 pub const BOOL: Words = ("bool_type", "Input should be a valid boolean");
 /// An object was expected.

@@ -20,6 +20,7 @@ use crate::records::campaign::{Campaign, CampaignContact};
 use crate::records::captured_form::{CapturedForm, FormWebhooks};
 use crate::records::captured_intent::CapturedIntent;
 use crate::records::contact::Contact;
+use crate::records::contact_custom_field::ContactCustomField;
 use crate::records::conversation::{self, Conversation, Message};
 use crate::records::datasource::{Datasource, DatasourceFile, DatasourceLink};
 use crate::records::delivery::{self, Delivery, NewDelivery, scope_of};
@@ -429,6 +430,7 @@ const SHOWN: &[ShownRecord] = &[
     shown::<CapturedForm>(),
     shown::<CapturedIntent>(),
     shown::<Contact>(),
+    shown::<ContactCustomField>(),
     shown::<Datasource>(),
     shown::<DatasourceFile>(),
     shown::<DatasourceLink>(),

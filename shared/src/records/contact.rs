@@ -1,12 +1,22 @@
 //! Contacts: the people to whom campaigns send messages or make calls.
 
+pub mod custom;
 mod import;
+mod listed;
 mod upsert;
 
 pub use import::{Import, ImportOutcome, ImportedContact, ImportedContacts, NewContacts, import};
-pub use upsert::{ContactFields, ContactQuery, Upsert, upsert};
+pub use listed::ContactListQuery;
+pub use upsert::{ContactFields, ContactQuery, Upsert, WantedContact, upsert};
 
+use crate::input::{Location, Patch};
+use crate::operations::new::require_room;
+use crate::records::contact::custom::{CustomFields, CustomTerm, CustomValues, require_room_for_values};
 use crate::records::contact_point::{Email, PhoneNumber};
+use crate::request::context::Context;
+use crate::request::error::{OnMissing as _, Result};
+use crate::table::declaration::{Changes, Declared as _};
+use crate::table::filters::Term;
 use crate::table::version::Version;
 use crate::values::id::{ContactId, OrgId};
 use crate::values::json::JsonObject;
@@ -14,7 +24,7 @@ use crate::values::time::Timestamp;
 
 crate::record! {
     /// A contact.
-    pub struct Contact(ContactId): listed("CONTACT" spread) {
+    pub struct Contact(ContactId): listed("CONTACT" spread, terms Contact::custom_terms) {
         /// First name of the contact.
         input first_name: Option<String> = None,
         /// Last name of the contact.
@@ -25,6 +35,10 @@ crate::record! {
         input(unique filter) phone_number: Option<PhoneNumber> = None,
         /// Any JSON object of your own. The service stores it and does not read it.
         input attributes: JsonObject = JsonObject::default(),
+        /// Values of the custom fields of the organisation, by their names. A change keeps the values that it does not name; a value of null removes one.
+        input custom_fields: JsonObject = JsonObject::default(),
+        /// What follows from them for the filters of lists.
+        hidden custom_terms: Vec<CustomTerm> = Vec::new(),
         /// The organisation that owns the contact. A body may leave it out; if it names one, it must be that of the API key.
         org org_id: OrgId,
         /// When it was made.
@@ -44,10 +58,52 @@ impl Contact {
             email: None,
             phone_number: None,
             attributes: JsonObject::default(),
+            custom_fields: JsonObject::default(),
+            custom_terms: Vec::new(),
             org_id: org,
             created_at: now,
             updated_at: now,
             version: Version::default(),
         }
     }
+
+    /// The filters that it matches by its custom fields.
+    fn custom_terms(&self) -> Vec<Term> {
+        self.custom_terms.iter().map(CustomTerm::term).collect()
+    }
+}
+
+/// Changes a contact. Custom fields that the body leaves out keep their values.
+///
+/// # Errors
+/// 404 without the contact, [`Error::Invalid`](crate::request::error::Error::Invalid) where the custom fields of the
+/// organisation do not allow the values.
+pub async fn update(cx: &Context<'_>, id: ContactId, changes: Changes<Contact>) -> Result<Contact> {
+    let (Changes(mut changes), now, at) = (changes, cx.now(), Location::body().name("custom_fields"));
+    let sent = std::mem::take(&mut changes.custom_fields);
+    let read = |fields: &CustomFields| match &sent {
+        Patch::Null => fields.no_values(&at),
+        Patch::Set(values) => fields.values(Some(values), &at),
+        Patch::Absent => Ok(CustomValues::default()),
+    };
+    let values = match &sent {
+        Patch::Absent => CustomValues::default(),
+        Patch::Set(values) if values.is_empty() => CustomValues::default(),
+        _ => match CustomFields::check(cx, read, std::result::Result::is_ok).await? {
+            Ok(values) => values,
+            Err(issues) => {
+                // A missing contact is reported as not found, even if the values are invalid.
+                cx.table.get::<Contact>(id).await.on_missing("contact_id")?;
+                return Err(issues.into());
+            }
+        },
+    };
+    let change = |contact: &mut Contact| -> Result<()> {
+        contact.apply(&changes);
+        values.apply(contact);
+        contact.touch(now);
+        require_room_for_values(contact, &at)?;
+        require_room(contact)
+    };
+    cx.table.try_change(id, cx.new_id(), change).await.on_missing("contact_id")
 }

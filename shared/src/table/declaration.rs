@@ -62,7 +62,7 @@
 //! `within` it.
 //!
 //! `, pointers f` names the function that returns the pointers of a record. `, due f` names the function that returns its partition in
-//! the index `Due`. `, shown f` names the function that makes a record what an answer shows.
+//! the index `Due`. `, terms f` names the function that returns the filters that a record matches beside those of its fields. `, shown f` names the function that makes a record what an answer shows.
 
 mod choice;
 

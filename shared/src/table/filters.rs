@@ -78,6 +78,11 @@ impl Term {
         value.text().map(|value| Self { field, value, sparse: false })
     }
 
+    /// The term of a `field` that a record does not declare, with a value in the form in which it is compared.
+    pub const fn new(field: &'static str, value: String) -> Self {
+        Self { field, value, sparse: false }
+    }
+
     /// The term that a query asks for, if any; `None` after an issue.
     pub fn read<T: FilterValue>(field: &'static str, source: &Source<'_>, issues: &mut Issues) -> Option<Vec<Self>> {
         let asked = source.optional::<Option<T::Asked>>(field, issues, || None)?;

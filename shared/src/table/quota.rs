@@ -16,6 +16,10 @@ crate::choice! {
         Files = "files",
         /// Bytes of these files, as their requests named them.
         FileBytes = "file_bytes",
+        /// Custom fields of contacts.
+        CustomFields = "custom_fields",
+        /// Custom fields by which lists of contacts can be filtered.
+        CustomFieldFilters = "custom_field_filters",
         /// Messages and calls of a day (UTC).
         SendsADay = "sends_a_day",
     }
@@ -27,7 +31,7 @@ impl Quota {
         Self::WORDS.iter().filter_map(|word| Self::from_word(word))
     }
 
-    /// The limit if a deployment sets none: no honest organisation reaches it.
+    /// The limit if a deployment sets none: no honest organisation reaches it, except with custom fields.
     pub const fn default_limit(self) -> u64 {
         match self {
             Self::Webhooks => 100,
@@ -35,7 +39,18 @@ impl Quota {
             Self::RunningCampaigns => 1_000,
             Self::Files => 100_000,
             Self::FileBytes => 1 << 40,
+            Self::CustomFields => 50,
+            Self::CustomFieldFilters => 3,
             Self::SendsADay => 1_000_000,
+        }
+    }
+
+    /// The largest limit of a deployment: one that is set higher is this one. Each write of a contact reads all custom fields, and each filter more
+    /// doubles the row sets of a contact.
+    const fn largest_limit(self) -> u64 {
+        match self {
+            Self::CustomFields | Self::CustomFieldFilters => self.default_limit(),
+            _ => LARGEST,
         }
     }
 
@@ -47,6 +62,8 @@ impl Quota {
             Self::RunningCampaigns => "running campaigns",
             Self::Files => "files",
             Self::FileBytes => "bytes of files",
+            Self::CustomFields => "custom fields",
+            Self::CustomFieldFilters => "custom fields that are filters",
             Self::SendsADay => "sends of this day (UTC)",
         }
     }
@@ -96,10 +113,9 @@ impl FromStr for Quotas {
         parts.into_iter().try_fold(Self::default(), |quotas, part| {
             let (name, limit) = part.split_once('=').ok_or(NoQuotas)?;
             let limit: u64 = limit.parse().map_err(|_| NoQuotas)?;
-            Ok(quotas.with(
-                Quota::from_word(name).ok_or(NoQuotas)?,
-                Some(limit).filter(|is| *is <= LARGEST).ok_or(NoQuotas)?,
-            ))
+            let quota = Quota::from_word(name).ok_or(NoQuotas)?;
+            let limit = Some(limit).filter(|is| *is <= LARGEST).ok_or(NoQuotas)?;
+            Ok(quotas.with(quota, limit.min(quota.largest_limit())))
         })
     }
 }
@@ -154,6 +170,8 @@ mod tests {
         assert_eq!(quotas, Quotas::default().with(Quota::Webhooks, 3).with(Quota::SendsADay, 0));
         assert_eq!(quotas.to_string().parse::<Quotas>().unwrap(), quotas);
         assert_eq!("".parse::<Quotas>().unwrap(), Quotas::default());
+        let quotas: Quotas = "custom_fields=51,custom_field_filters=2".parse().unwrap();
+        assert_eq!(quotas, Quotas::default().with(Quota::CustomFieldFilters, 2), "there are never more");
         for wrong in
             ["webhooks", "webhooks=", "webhooks=-1", "hooks=1", "webhooks=1;widgets=2", "files=1000000000000001"]
         {

@@ -10,9 +10,14 @@ use crate::table::plan_limits::Exceeded;
 use crate::table::quota::{Amounts, Quota, Quotas, Reached};
 use crate::values::tenant::Tenant;
 
-/// The key of the counter of `quota`. The files and their bytes share an item, as one request changes both.
+/// The key of the counter of `quota`. The files and their bytes share an item, as one request changes both; so do custom
+/// fields and those of them that are filters.
 pub(super) fn counter(tenant: &Tenant, quota: Quota) -> Key {
-    let item = if quota == Quota::FileBytes { Quota::Files } else { quota };
+    let item = match quota {
+        Quota::FileBytes => Quota::Files,
+        Quota::CustomFieldFilters => Quota::CustomFields,
+        _ => quota,
+    };
     Key::of(tenant, "USE", item.as_str())
 }
 

@@ -122,6 +122,8 @@ ids! {
     CapturedIntentId "captured_intent_id";
     /// A contact.
     ContactId "contact_id";
+    /// A custom field of contacts.
+    ContactCustomFieldId "contact_custom_field_id";
     /// A conversation.
     ConversationId "conversation_id";
     /// A conversation flow, which another service keeps.

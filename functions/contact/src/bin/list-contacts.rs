@@ -1,10 +1,9 @@
 //! Runs `list-contacts` under Lambda. Written by `cargo generate`.
 
-use shared::prelude::{Contact, List};
 use shared::request::pipeline::Handler;
 use shared::routes;
 use shared::runtime::lambda;
 
 fn main() -> Result<(), lambda::Fatal> {
-    lambda::run(Handler::of::<List<Contact>>(&routes::LIST_CONTACTS))
+    lambda::run(Handler::of::<contact::ListContacts>(&routes::LIST_CONTACTS))
 }

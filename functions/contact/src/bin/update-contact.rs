@@ -1,10 +1,9 @@
 //! Runs `update-contact` under Lambda. Written by `cargo generate`.
 
-use shared::prelude::{Contact, Update};
 use shared::request::pipeline::Handler;
 use shared::routes;
 use shared::runtime::lambda;
 
 fn main() -> Result<(), lambda::Fatal> {
-    lambda::run(Handler::of::<Update<Contact>>(&routes::UPDATE_CONTACT))
+    lambda::run(Handler::of::<contact::UpdateContact>(&routes::UPDATE_CONTACT))
 }

@@ -19,7 +19,7 @@ fn marked(declaration: &Declaration, is: impl Fn(&Mark) -> bool) -> Vec<&Field> 
 }
 
 /// The filters that a record matches, and those of a query.
-fn terms(declaration: &Declaration) -> Option<TokenStream> {
+fn terms(declaration: &Declaration) -> TokenStream {
     let fields = marked(declaration, Mark::is_filter);
     let terms = fields.iter().map(|field| {
         let (ty, name, json) = (&field.ty, &field.name, field.json());
@@ -38,12 +38,19 @@ fn terms(declaration: &Declaration) -> Option<TokenStream> {
             terms
         }
     });
-    (!fields.is_empty()).then(|| {
+    let further = declaration.place.terms.iter();
+    let terms = (!fields.is_empty() || declaration.place.terms.is_some()).then(|| {
         code! {
             fn terms(&self) -> Vec<crate::table::filters::Term> {
-                [#(#terms),*].into_iter().flatten().collect()
+                let mut terms = Vec::new();
+                #(terms.extend(#terms);)*
+                #(terms.extend(#further(self));)*
+                terms
             }
-
+        }
+    });
+    let read = (!fields.is_empty()).then(|| {
+        code! {
             fn read_terms(
                 source: &crate::input::Source<'_>,
                 issues: &mut crate::input::Issues,
@@ -51,7 +58,8 @@ fn terms(declaration: &Declaration) -> Option<TokenStream> {
                 crate::table::declaration::all_terms([#(#asked),*])
             }
         }
-    })
+    });
+    code! { #terms #read }
 }
 
 /// Whether few rows have the same value.

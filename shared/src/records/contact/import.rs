@@ -8,12 +8,14 @@ use futures_util::stream::iter;
 use serde::Serialize;
 use uuid::Uuid;
 
-use super::{Contact, ContactFields, Upsert};
+use super::custom::{CustomFields, CustomValues};
+use super::{Contact, ContactFields, Upsert, WantedContact};
 use crate::input::schema::{Schema, Value, object, titled};
 use crate::input::{Input as _, Issue, Issues, Location, Parse, Raw, Source, bounded_list, member};
 use crate::request::context::Context;
 use crate::request::error::{Error, Result};
 use crate::request::response::Upserted;
+use crate::table::error::NotChanged;
 use crate::table::store::TRANSACTION_LIMIT;
 use crate::table::{Table, TableError};
 use crate::values::id::{ContactId, OrgId};
@@ -127,7 +129,7 @@ type Outcome = (usize, Result<Upserted<ContactId>, Issues>);
 /// A contact of an import that is to be written.
 struct Wanted {
     index: usize,
-    fields: ContactFields,
+    contact: WantedContact,
     upsert: Upsert,
 }
 
@@ -141,15 +143,16 @@ pub async fn import(cx: &Context<'_>, new: NewContacts) -> Result<ImportedContac
     let mut outcomes: BTreeMap<usize, Result<Upserted<ContactId>, Issues>> = BTreeMap::new();
     let mut waves: Vec<Vec<Wanted>> = Vec::new();
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
-    for (index, contact) in new.contacts.0.into_iter().enumerate() {
-        match contact.and_then(|fields| valid(fields, org, index)) {
-            Ok(fields) => {
+    let values = custom_values(cx, &new.contacts).await?;
+    for ((index, contact), values) in new.contacts.0.into_iter().enumerate().zip(values) {
+        match contact.and_then(|fields| valid(fields, org, index, values)) {
+            Ok(contact) => {
                 // Contacts with the same address or number are written one after another.
-                let names: Vec<String> = fields.terms().iter().map(|term| format!("{term:?}")).collect();
+                let names: Vec<String> = contact.terms().iter().map(|term| format!("{term:?}")).collect();
                 let wave = names.iter().filter_map(|name| seen.get(name)).max().map_or(0, |wave| wave + 1);
                 seen.extend(names.into_iter().map(|name| (name, wave)));
                 waves.resize_with(waves.len().max(wave + 1), Vec::new);
-                waves[wave].push(Wanted { index, fields, upsert: Upsert::of(cx) });
+                waves[wave].push(Wanted { index, contact, upsert: Upsert::of(cx) });
             }
             Err(issues) => {
                 outcomes.insert(index, Err(issues));
@@ -163,16 +166,28 @@ pub async fn import(cx: &Context<'_>, new: NewContacts) -> Result<ImportedContac
     Ok(ImportedContacts { items: items.collect() })
 }
 
+/// The values of the custom fields of each contact. Those of a contact that has issues anyway do not matter.
+async fn custom_values(cx: &Context<'_>, new: &Import) -> Result<Vec<Result<CustomValues, Issues>>> {
+    let read = |fields: &CustomFields| -> Vec<Result<CustomValues, Issues>> {
+        let of = |(index, contact): (usize, &Result<ContactFields, Issues>)| match contact {
+            Ok(contact) => contact.values(fields, &place_of(index)),
+            Err(_) => Ok(CustomValues::default()),
+        };
+        new.0.iter().enumerate().map(of).collect()
+    };
+    Ok(CustomFields::check(cx, read, |values| values.iter().all(Result::is_ok)).await?)
+}
+
 /// Upserts contacts of which no two have an address or a number in common.
 async fn import_wave(table: &Table, wave: Vec<Wanted>) -> Result<Vec<Outcome>> {
-    let terms: Vec<_> = wave.iter().map(|wanted| wanted.fields.terms()).collect();
+    let terms: Vec<_> = wave.iter().map(|wanted| wanted.contact.terms()).collect();
     let of_place: Vec<usize> = terms.iter().enumerate().flat_map(|(at, terms)| vec![at; terms.len()]).collect();
     let mut found: BTreeMap<usize, BTreeSet<Uuid>> = BTreeMap::new();
     for (place, id) in table.holders::<Contact>((), &terms.concat()).await? {
         found.entry(of_place[place]).or_default().insert(id);
     }
     // Upserts of the same contact are done in their order.
-    let (mut known, mut groups) = (BTreeMap::<_, Vec<_>>::new(), Vec::new());
+    let (mut known, mut groups, mut refused) = (BTreeMap::<_, Vec<_>>::new(), Vec::new(), Vec::new());
     let mut wave: Vec<(usize, Wanted)> = wave.into_iter().enumerate().collect();
     while !wave.is_empty() {
         let rest = wave.split_off(wave.len().min(AT_ONCE));
@@ -181,7 +196,14 @@ async fn import_wave(table: &Table, wave: Vec<Wanted>) -> Result<Vec<Outcome>> {
             let ids = found.get(&at).cloned().unwrap_or_default();
             known.entry(ids.first().copied()).or_default().push((wanted, ids));
         }
-        groups.push(group.into_iter().map(|(_, wanted)| wanted).collect::<Vec<Wanted>>());
+        let mut new: Vec<Wanted> = Vec::new();
+        for (_, wanted) in group {
+            match wanted.contact.complete() {
+                Ok(()) => new.push(wanted),
+                Err(issues) => refused.push((wanted.index, Err(issues))),
+            }
+        }
+        groups.push(new);
         wave = rest;
     }
     let groups = groups.into_iter().filter(|group| !group.is_empty()).map(|group| import_group(table, group));
@@ -192,7 +214,7 @@ async fn import_wave(table: &Table, wave: Vec<Wanted>) -> Result<Vec<Outcome>> {
     );
     let inserted: Vec<Vec<Outcome>> = inserted.into_iter().collect::<Result<_>>()?;
     let changed: Vec<Vec<Outcome>> = changed.into_iter().collect::<Result<_>>()?;
-    Ok(inserted.into_iter().chain(changed).flatten().collect())
+    Ok(inserted.into_iter().chain(changed).flatten().chain(refused).collect())
 }
 
 /// Changes one contact that was found, by one upsert after the other.
@@ -207,9 +229,11 @@ async fn import_known(table: &Table, of_one: Vec<(Wanted, BTreeSet<Uuid>)>) -> R
 /// Changes one contact that was found; it has one of these ids.
 async fn import_found(table: &Table, wanted: Wanted, ids: BTreeSet<Uuid>) -> Result<Outcome> {
     if let (Some(id), 1) = (ids.first(), ids.len()) {
-        match update_found(table, &wanted.fields, &wanted.upsert, ContactId(*id)).await {
-            Err(TableError::Missing | TableError::Taken { .. }) => {}
-            upserted => return Ok(outcome(wanted.index, upserted?)),
+        match update_found(table, &wanted.contact, &wanted.upsert, ContactId(*id)).await {
+            Ok(upserted) => return Ok(outcome(wanted.index, upserted)),
+            Err(NotChanged::Refused(issues)) => return Ok((wanted.index, Err(issues))),
+            Err(NotChanged::Failed(TableError::Missing | TableError::Taken { .. })) => {}
+            Err(NotChanged::Failed(error)) => return Err(error.into()),
         }
     }
     import_alone(table, wanted).await
@@ -219,7 +243,7 @@ async fn import_found(table: &Table, wanted: Wanted, ids: BTreeSet<Uuid>) -> Res
 /// upserted by itself.
 async fn import_group(table: &Table, group: Vec<Wanted>) -> Result<Vec<Outcome>> {
     let ids: Vec<Uuid> = group.iter().map(|wanted| wanted.upsert.id()).collect();
-    let make = |at: usize, id| group[at].upsert.contact(&group[at].fields, id);
+    let make = |at: usize, id| group[at].upsert.contact(&group[at].contact, id);
     match table.insert_all::<Contact>((), &ids, make).await {
         Ok(contacts) => {
             let created = |(wanted, contact): (&Wanted, Contact)| (wanted.index, Ok(Upserted::Created(contact.id)));
@@ -235,12 +259,13 @@ async fn import_group(table: &Table, group: Vec<Wanted>) -> Result<Vec<Outcome>>
 
 /// Upserts a contact by itself.
 async fn import_alone(table: &Table, wanted: Wanted) -> Result<Outcome> {
-    match upsert(table, &wanted.fields, &wanted.upsert).await {
+    match upsert(table, &wanted.contact, &wanted.upsert).await {
         Ok(upserted) => Ok(outcome(wanted.index, upserted)),
         Err(Error::Conflict { at, kind, message }) => {
             let field = at.field().unwrap_or_default().to_owned();
             Ok((wanted.index, Err(vec![place_of(wanted.index).name(field).issue(kind, message)])))
         }
+        Err(Error::Invalid(issues)) => Ok((wanted.index, Err(issues))),
         Err(error) => Err(error),
     }
 }
@@ -268,10 +293,15 @@ fn place_of(index: usize) -> Location {
     Location::body().name("contacts").index(index)
 }
 
-/// The contact at `index`, where it can be found and belongs to `org`.
-fn valid(fields: ContactFields, org: OrgId, index: usize) -> Result<ContactFields, Issues> {
-    match fields.check(org, &place_of(index)) {
-        Ok(()) => Ok(fields),
+/// The contact at `index`, where it can be found, belongs to `org`, and has these `values`.
+fn valid(
+    fields: ContactFields,
+    org: OrgId,
+    index: usize,
+    values: Result<CustomValues, Issues>,
+) -> Result<WantedContact, Issues> {
+    match fields.wanted(org, place_of(index), values) {
+        Ok(wanted) => Ok(wanted),
         Err(Error::Invalid(issues)) => Err(issues),
         Err(Error::Forbidden(at, message)) => Err(vec![at.issue("forbidden", message)]),
         Err(other) => Err(vec![place_of(index).issue("value_error", other.to_string())]),

@@ -86,6 +86,7 @@ kinds! {
     "CapturedForm" "captured_form";
     "CapturedIntent" "captured_intent" fixed;
     "Contact" "contact";
+    "ContactCustomField" "contact_custom_field";
     "Datasource" "datasource";
     "DatasourceFile" "datasource_file" fixed [DATASOURCE_FILE_UPLOADED Sign::Changed(&["uploaded_at"])];
     "DatasourceLink" "datasource_link" fixed;

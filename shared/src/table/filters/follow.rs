@@ -105,7 +105,11 @@ pub async fn follow<R: Listed>(table: &Table, changes: &[Move], now: Timestamp) 
 
 async fn follow_rows(table: &Table, changes: &[Move], terms_of: TermsOf, now: Timestamp) -> Result<(), TableError> {
     let mut moved: HashMap<Key, Moved> = HashMap::new();
-    for Move { key, was, is, made_at } in changes.iter().filter(|change| change.was != change.is) {
+    // A row that matches no filter is in no set, unless its list can be filtered by dates.
+    let has_set = |change: &Move| {
+        change.made_at.is_some() || [&change.was, &change.is].into_iter().flatten().any(|terms| !terms.is_empty())
+    };
+    for Move { key, was, is, made_at } in changes.iter().filter(|change| change.was != change.is && has_set(change)) {
         let Some((_, list, ordinal)) = row_of(key) else { continue };
         let row = Moved { list: list.to_owned(), ordinal, made_at: *made_at, is_own: true, had: Vec::new() };
         moved.entry(key.clone()).or_insert(row).had.extend([was, is].into_iter().flatten().cloned());
