@@ -49,6 +49,11 @@ const SAYS: &[(&str, &str)] = &[
     ("create-intent", "Creates an intent. Link it to the assistants that are to look for it."),
     ("delete-intent", "Deletes an intent and its links to assistants and tags."),
     ("delete-link-tag-entity", "Deletes the link between a tag and a record. Both stay."),
+    ("delete-suppression", "Deletes a suppression: its number or address may be contacted again."),
+    (
+        "list-suppressions",
+        "A page of the organisation's suppressions, oldest first. `phone_number` and `email` select the one suppression that has them.",
+    ),
     ("create-tag", "Creates a tag. Put it on records with `create-link-tag-entity`."),
     ("delete-tag", "Deletes a tag and its links."),
     ("create-user", "Creates a user of the organisation."),

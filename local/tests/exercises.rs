@@ -625,6 +625,7 @@ pub const EXERCISES: &[Exercise] = &[
             let route = &routes::SEND_MESSAGE;
             vec![
                 ("known-contact", with_body(route, r#"{"to":"+31200001","message":"Your table is ready."}"#)),
+                ("suppressed", with_body(route, r#"{"to":"+3120999900","message":"Your table is ready."}"#)),
                 ("a-widget-that-calls", of_widget(route, TELEPHONE)),
                 ("no-connector", of_widget(route, 1)),
                 ("not-found", at(route, &id('b', kind::WIDGET, SMS))),
@@ -680,6 +681,7 @@ pub const EXERCISES: &[Exercise] = &[
             let route = &routes::START_CALL;
             vec![
                 ("known-contact", with_body(route, r#"{"to":"+31200001"}"#)),
+                ("suppressed", with_body(route, r#"{"to":"+3120999900"}"#)),
                 ("a-widget-that-writes", of_widget(route, SMS)),
                 ("not-found", at(route, &id('b', kind::WIDGET, TELEPHONE))),
                 ("invalid", with_body(route, r#"{"to":"0151 2345678","prompt_dynamic_variables":[]}"#)),
@@ -826,6 +828,50 @@ pub const EXERCISES: &[Exercise] = &[
         further: Further::NoEffect,
         ..Exercise::of(&routes::REPORT_USAGE)
     },
+    Exercise {
+        body: |_| r#"{"phone_number":"+49 151 2345679","channel":"call","reason":"Asked by letter"}"#.into(),
+        recorded: || {
+            let route = &routes::CREATE_SUPPRESSION;
+            let globex = r#"{"email":"ada@example.com","org_id":"01900000-0000-7000-8000-b00000000001"}"#;
+            vec![
+                ("email", with_body(route, r#"{"email":"ada@example.com"}"#)),
+                ("existing", with_body(route, r#"{"email":"Gone@acme.example","channel":"call"}"#)),
+                ("nothing-to-suppress", with_body(route, r#"{"channel":"all"}"#)),
+                ("both", with_body(route, r#"{"phone_number":"+49 151 2345679","email":"ada@example.com"}"#)),
+                ("other-organisation", with_body(route, globex)),
+            ]
+        },
+        costs: || {
+            let existing = with_body(&routes::CREATE_SUPPRESSION, r#"{"email":"gone@acme.example","channel":"call"}"#);
+            vec![
+                (", new", plain(&routes::CREATE_SUPPRESSION)),
+                (", with a further channel", existing.clone()),
+                (", existing", existing),
+            ]
+        },
+        calls_more: || {
+            vec![with_body(&routes::CREATE_SUPPRESSION, r#"{"email":"gone@acme.example","channel":"call"}"#)]
+        },
+        texts: || vec![(json!({"email": "ada@example.com"}), "reason")],
+        first_costs_more: true,
+        further: Further::NoEffect,
+        ..Exercise::of(&routes::CREATE_SUPPRESSION)
+    },
+    Exercise {
+        body: |_| {
+            r#"{"suppressions":[{"email":"ada@example.com"},{"email":"gone@acme.example"},{"phone_number":"+49 151 2345679","email":"ada@example.com"}]}"#.into()
+        },
+        recorded: || vec![("none", with_body(&routes::IMPORT_SUPPRESSIONS, r#"{"suppressions":[]}"#))],
+        further: Further::NoEffect,
+        ..Exercise::of(&routes::IMPORT_SUPPRESSIONS)
+    },
+    Exercise {
+        recorded: || vec![("of-a-number", call("GET", "/api/v1/suppression?phone_number=%2B3120999900", ACME))],
+        rows: Some([2, 2]),
+        ..Exercise::of(&routes::LIST_SUPPRESSIONS)
+    },
+    Exercise::of(&routes::READ_SUPPRESSION),
+    Exercise::of(&routes::DELETE_SUPPRESSION),
     Exercise {
         body: |organisation| checkout(organisation, 1).to_string(),
         demo: |organisation, _| id(organisation, kind::AGENCY, 0),

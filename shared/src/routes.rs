@@ -153,6 +153,11 @@ routes! {
     LIST_EVENT_TYPES                    "event"             "list-event-types"                  GET    "/api/v1/event_type"                                         Read   200     256;
     READ_USAGE                          "usage"             "read-usage"                        GET    "/api/v1/usage"                                              Read   200     256;
     REPORT_USAGE                        "usage"             "report-usage"                      POST   "/api/v1/usage"                                              Write  201     256;
+    CREATE_SUPPRESSION                  "suppression"       "create-suppression"                POST   "/api/v1/suppression"                                         Write  201     256;
+    IMPORT_SUPPRESSIONS                 "suppression"       "import-suppressions"               POST   "/api/v1/suppression/import"                                  Write  200     4096;
+    LIST_SUPPRESSIONS                   "suppression"       "list-suppressions"                 GET    "/api/v1/suppression"                                         Read   200     256;
+    READ_SUPPRESSION                    "suppression"       "read-suppression"                  GET    "/api/v1/suppression/{suppression_id}"                        Read   200     256;
+    DELETE_SUPPRESSION                  "suppression"       "delete-suppression"                DELETE "/api/v1/suppression/{suppression_id}"                        Write  200     256;
 }
 
 #[rustfmt::skip]

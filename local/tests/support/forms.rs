@@ -339,6 +339,13 @@ pub const FORMS: &[Form] = &[
         "table/filters/follow.rs",
     ),
     form(
+        "ORG#<org>#SUPPRESSION_GUARD",
+        "<part>",
+        "mark of the last suppression",
+        "{records/suppression/check.rs:SHARDS}",
+        "records/suppression/check.rs",
+    ),
+    form(
         "ORG#<org>#TAG_LINKS#<tag>",
         "<kind>#<entity>",
         "pointer to the link of a tag with a record",

@@ -26,6 +26,7 @@ use crate::records::event::kind::{RECORDS, RecordKinds, Sign};
 use crate::records::event::{self, Event, EventId, EventKind, LONGEST, pending};
 use crate::records::form::Form;
 use crate::records::intent::{Intent, IntentLink};
+use crate::records::suppression::Suppression;
 use crate::records::tag::{Link, Tag};
 use crate::records::user::User;
 use crate::records::webhook::Webhook;
@@ -430,6 +431,7 @@ const SHOWN: &[ShownRecord] = &[
     shown::<Intent>(),
     shown::<IntentLink>(),
     shown::<Link>(),
+    shown::<Suppression>(),
     shown::<Tag>(),
     shown::<User>(),
     shown::<Webhook>(),

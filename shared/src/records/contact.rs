@@ -3,7 +3,7 @@
 mod import;
 mod upsert;
 
-pub use import::{Import, ImportOutcome, ImportedContact, ImportedContacts, NewContacts, import};
+pub use import::{ImportOutcome, ImportedContact, ImportedContacts, NewContacts, import};
 pub use upsert::{ContactFields, ContactQuery, Upsert, upsert};
 
 use crate::records::contact_point::{Email, PhoneNumber};
