@@ -1,7 +1,7 @@
 //! Every function, as its binary runs it. `cargo generate` writes this file.
 
 // The packages, and not the prelude's modules of the same names.
-use ::{audit, campaign, contact, conversation, delivery, event, operator, usage};
+use ::{audit, campaign, contact, conversation, delivery, event, operator, suppression, usage};
 use shared::mcp::Server;
 use shared::prelude::*;
 use shared::request::pipeline::{Description, Handler};
@@ -135,6 +135,11 @@ pub const OPERATIONS: &[Described] = &[
     Described::of::<event::ListEventTypes>(&routes::LIST_EVENT_TYPES),
     Described::of::<usage::ReadUsage>(&routes::READ_USAGE),
     Described::of::<usage::ReportUsage>(&routes::REPORT_USAGE),
+    Described::of::<suppression::CreateSuppression>(&routes::CREATE_SUPPRESSION),
+    Described::of::<suppression::ImportSuppressions>(&routes::IMPORT_SUPPRESSIONS),
+    Described::of::<List<Suppression>>(&routes::LIST_SUPPRESSIONS),
+    Described::of::<Read<Suppression>>(&routes::READ_SUPPRESSION),
+    Described::of::<Delete<Suppression>>(&routes::DELETE_SUPPRESSION),
 ];
 
 /// What the servers of others call.

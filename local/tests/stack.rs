@@ -67,6 +67,7 @@ mod stored;
 mod stream;
 mod subscriptions;
 mod supply;
+mod suppressed;
 mod table;
 mod template;
 mod tour;
@@ -169,6 +170,10 @@ mod delivery {
 }
 mod link {
     mod create_link_tag_entity;
+}
+mod suppression {
+    mod create_suppression;
+    mod import_suppressions;
 }
 mod webhook {
     mod create_webhook;

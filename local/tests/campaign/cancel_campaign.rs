@@ -10,8 +10,9 @@ use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};
 use shared::records::assistant::ConversationSettings;
 use shared::records::campaign;
-use shared::records::campaign::{Campaign, CampaignContact, Dispatch};
+use shared::records::campaign::{Campaign, CampaignContact, Dispatch, Prepared, Refused};
 use shared::records::conversation::Conversation;
+use shared::records::suppression;
 use shared::values::id::CampaignId;
 use shared::values::time::Timestamp;
 
@@ -214,15 +215,16 @@ async fn send(stack: &Stack, campaign: &Campaign, contact: &CampaignContact, now
     let (widget, assistant) =
         (campaign.widget_id.unwrap(), (campaign.assistant_id.unwrap(), ConversationSettings::default()));
     let (table, fresh) = (acme(stack), stack.gateway.service.ids.fresh(now));
-    let dispatch = [Dispatch {
+    let dispatch = vec![Dispatch {
         contact: contact.clone(),
         thread: None,
         opening: Conversation::through(widget, assistant, contact.contact_id, fresh, now),
         message: None,
         connector: None,
     }];
-    let places = campaign::places_for(&table, &dispatch).await.unwrap();
-    campaign::dispatch_together(&table, campaign, &dispatch, places, now).await.unwrap();
+    let guard = suppression::read_guard(&table, campaign.id.0).await.unwrap();
+    let prepared = Prepared::new(&table, dispatch, guard).await.unwrap();
+    campaign::dispatch_together(&table, campaign, prepared, now).await.unwrap();
 }
 
 #[tokio::test]
@@ -266,7 +268,7 @@ async fn counts_equal_the_listed_statuses_after_random_steps() {
                         send(&stack, &seen, was, now).await;
                         plain.end(id, just_now, "sent");
                     } else {
-                        campaign::fail_contact(&table, &seen, was, "it is a test", now).await.unwrap();
+                        campaign::end_contact(&table, &seen, was, Refused::Failed("it is a test"), now).await.unwrap();
                         plain.end(id, just_now, "failed");
                     }
                 }

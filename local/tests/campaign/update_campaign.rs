@@ -7,8 +7,9 @@ use local::receiver::Behaviour;
 use serde_json::{Value, json};
 use shared::records::assistant::ConversationSettings;
 use shared::records::campaign;
-use shared::records::campaign::{Campaign, Dispatch, Dispatched};
+use shared::records::campaign::{Campaign, Dispatch, Dispatched, Prepared};
 use shared::records::conversation::{Conversation, NewMessage, SenderType};
+use shared::records::suppression;
 use shared::values::id::{CampaignId, ContactId, MessageId};
 
 use crate::support::fixture::{ACME, call, data, id, json, kind, stack};
@@ -445,7 +446,7 @@ async fn a_dispatch_with_a_replaced_text_is_stopped() {
     let (ids, assistant) = (&sender.setup.stack.gateway.service.ids, sender.widget.assistant_id.unwrap());
     let first = NewMessage::text(SenderType::Bot, "First".into());
     let settings = ConversationSettings::default();
-    let stale = [Dispatch {
+    let stale = vec![Dispatch {
         opening: Conversation::through(
             sender.widget.id,
             (assistant, settings),
@@ -458,11 +459,9 @@ async fn a_dispatch_with_a_replaced_text_is_stopped() {
         message: Some((MessageId(ids.fresh(now)), first)),
         connector: None,
     }];
-    let places = campaign::places_for(table, &stale).await.unwrap();
-    assert_eq!(
-        campaign::dispatch_together(table, &lease.campaign, &stale, places, now).await.unwrap(),
-        Dispatched::Stopped
-    );
+    let guard = suppression::read_guard(table, lease.campaign.id.0).await.unwrap();
+    let stale = Prepared::new(table, stale, guard).await.unwrap();
+    assert_eq!(campaign::dispatch_together(table, &lease.campaign, stale, now).await.unwrap(), Dispatched::Stopped);
     sender.until_the_end(&id).await;
     assert!(sender.transcripts().await.values().eq([&vec![("Second".to_owned(), 6)]]));
 }

@@ -7,6 +7,7 @@ pub mod dispatch;
 mod lease;
 mod progress;
 pub mod rate_limit;
+mod reachable;
 mod run;
 mod schedule;
 mod scheduled;
@@ -19,7 +20,7 @@ pub use control::{control, remove};
 pub use lease::Lease;
 pub(crate) use lease::complete;
 pub use progress::{
-    Dispatch, Dispatched, Places, dispatch_together, fail_contact, park_delivery, places_for, remove_deliveries,
+    Dispatch, Dispatched, Prepared, Refused, dispatch_together, end_contact, park_delivery, remove_deliveries,
     settle_delivery, together,
 };
 pub use run::{NewCampaign, run};

@@ -6,18 +6,20 @@ use std::ops::Range;
 
 use super::progress;
 use super::rate_limit;
+use super::reachable::Reachable;
 use super::storage;
 use crate::records::assistant::{Assistant, ConversationSettings};
 use crate::records::campaign::contact_pointers::StagedContacts;
 use crate::records::campaign::rate_limit::Limited;
 use crate::records::campaign::storage::campaign_of;
 use crate::records::campaign::{
-    Campaign, CampaignContact, CampaignText, Dispatch, Dispatched, Lease, Places, together,
+    Campaign, CampaignContact, CampaignText, Dispatch, Dispatched, Lease, Prepared, Refused, together,
 };
 use crate::records::conversation;
 use crate::records::conversation::{Conversation, NewMessage, SenderType};
 use crate::records::delivery::NewDelivery;
 use crate::records::due::Due;
+use crate::records::suppression::SuppressedChannel;
 use crate::records::widget::Widget;
 use crate::request::error::{Error, Result};
 use crate::request::event::EventContext;
@@ -195,12 +197,6 @@ async fn chunk(
             next = first_left;
             contacts.truncate(count as usize);
         }
-        let invited: Vec<ContactId> = contacts.iter().map(|contact| contact.contact_id).collect();
-        let gone = storage::missing_contacts(table, &invited).await?;
-        for contact in contacts.iter().filter(|contact| gone.contains(&contact.contact_id)) {
-            progress::fail_contact(table, campaign, contact, "the contact is gone", clock.now()).await?;
-        }
-        contacts.retain(|contact| !gone.contains(&contact.contact_id));
     }
     let wanted = u32::try_from(contacts.len()).unwrap_or(u32::MAX);
     let slots = match campaign.widget_id.filter(|_| wanted > 0) {
@@ -249,8 +245,8 @@ async fn dispatch_all(
         match futures_util::join!(this, next) {
             (Ok(()), next) => prepared = next?,
             (Err(error), next) => {
-                if let Ok(Some((_, places))) = next {
-                    places.give_back(table).await;
+                if let Ok(Some(prepared)) = next {
+                    prepared.give_back(table).await;
                 }
                 return Err(error);
             }
@@ -282,9 +278,6 @@ impl CampaignChannel {
     }
 }
 
-/// Contacts that are ready for dispatch.
-type Prepared = (Vec<Dispatch>, Places);
-
 /// Dispatches `prepared` contacts together, or one by one if one of them prevents that, or stores why they fail.
 async fn dispatch(
     cx: &EventContext<'_>,
@@ -298,17 +291,17 @@ async fn dispatch(
         CampaignChannel::Open(widget, assistant) => (&**widget, *assistant),
         CampaignChannel::Closed(reason) => {
             for contact in contacts {
-                progress::fail_contact(table, campaign, contact, reason, now).await?;
+                progress::end_contact(table, campaign, contact, Refused::Failed(reason), now).await?;
             }
             return Ok(());
         }
     };
     if contacts.len() > 1 {
-        let (all, places) = match prepared.take() {
+        let all = match prepared.take() {
             Some(prepared) => prepared,
             None => prepare(cx, table, campaign, contacts, channel).await?,
         };
-        match progress::dispatch_together(table, campaign, &all, places, now).await {
+        match progress::dispatch_together(table, campaign, all, now).await {
             Ok(Dispatched::Done) => return Ok(()),
             // The quota may leave room for some of them.
             Ok(_) | Err(TableError::QuotaReached(_)) => {}
@@ -318,17 +311,18 @@ async fn dispatch(
     for contact in contacts.chunks(1) {
         let mut attempts = ATTEMPTS;
         loop {
-            let (one, place) = match prepared.take() {
+            let one = match prepared.take() {
                 Some(prepared) => prepared,
                 None => prepare(cx, table, campaign, contact, channel).await?,
             };
-            if progress::dispatch_together(table, campaign, &one, place, now).await? != Dispatched::ConversationChanged
-            {
-                break;
+            match progress::dispatch_together(table, campaign, one, now).await? {
+                Dispatched::Done | Dispatched::Stopped => break,
+                Dispatched::SuppressionsChanged => continue,
+                Dispatched::ConversationChanged => attempts -= 1,
             }
-            attempts -= 1;
             if attempts == 0 {
-                progress::fail_contact(table, campaign, &contact[0], "the conversation kept changing", now).await?;
+                let reason = Refused::Failed("the conversation kept changing");
+                progress::end_contact(table, campaign, &contact[0], reason, now).await?;
                 break;
             }
         }
@@ -336,7 +330,8 @@ async fn dispatch(
     Ok(())
 }
 
-/// Prepares the dispatch of contacts.
+/// Prepares the dispatch of contacts. Those that are gone, or that must not be contacted, get their status and are left
+/// out.
 async fn prepare(
     cx: &EventContext<'_>,
     table: &Table,
@@ -344,20 +339,26 @@ async fn prepare(
     contacts: &[CampaignContact],
     channel: (&Widget, AssistantOfWidget),
 ) -> Result<Prepared> {
-    let mut threads = if campaign.start_new_conversation {
-        HashMap::new()
-    } else {
-        let invited: Vec<ContactId> = contacts.iter().map(|contact| contact.contact_id).collect();
-        conversation::open_threads(table, channel.0.id, &invited, campaign.message.as_deref().unwrap_or_default())
-            .await?
+    let invited: Vec<ContactId> = contacts.iter().map(|contact| contact.contact_id).collect();
+    let threads = async {
+        if campaign.start_new_conversation {
+            return Ok(HashMap::new());
+        }
+        let message = campaign.message.as_deref().unwrap_or_default();
+        conversation::open_threads(table, channel.0.id, &invited, message).await
     };
-    let all = contacts.iter().map(|contact| {
-        let thread = threads.remove(&contact.contact_id);
-        prepare_one(cx, campaign, contact, thread, channel)
-    });
-    let all: Vec<Dispatch> = all.collect();
-    let places = progress::places_for(table, &all).await?;
-    Ok((all, places))
+    let send = SuppressedChannel::of_send(channel.0.widget_type.calls());
+    let (mut threads, reached) = futures_util::try_join!(threads, Reachable::read(table, campaign.id, &invited, send))?;
+    let mut dispatches = Vec::with_capacity(contacts.len());
+    for contact in contacts {
+        if let Some(reason) = reached.refused.get(&contact.contact_id) {
+            progress::end_contact(table, campaign, contact, *reason, cx.service.clock.now()).await?;
+        } else {
+            let thread = threads.remove(&contact.contact_id);
+            dispatches.push(prepare_one(cx, campaign, contact, thread, channel));
+        }
+    }
+    Ok(Prepared::new(table, dispatches, reached.guard).await?)
 }
 
 /// Prepares the dispatch of one contact.

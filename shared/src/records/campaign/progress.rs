@@ -8,6 +8,7 @@ use super::storage::{SENT, as_read, failed_in, outcomes};
 use super::{Campaign, CampaignContact, CampaignStatus, ContactStatus, MessagePosition};
 use crate::records::conversation::{Conversation, Message, NewMessage};
 use crate::records::delivery::{Delivery, DeliveryOutcome, DeliveryState, NewDelivery};
+use crate::records::suppression::ReadGuard;
 use crate::table::cascade;
 use crate::table::error::{Cancelled, was_done};
 use crate::table::expression::{Condition, UpdateExpression};
@@ -23,10 +24,10 @@ use crate::values::time::Timestamp;
 const SHARDS: u32 = 32;
 /// Deliveries of a removed widget that are ended at the same time.
 const ENDED_TOGETHER: usize = 32;
-/// Contacts that one transaction dispatches where each also gets a delivery: six of its hundred actions, and two for all
-/// of them.
+/// Contacts that one transaction dispatches where each also gets a delivery: six of its hundred actions, and three for
+/// all of them.
 const TOGETHER: u32 = 16;
-/// Contacts that one transaction dispatches where none gets a delivery: four actions each, and three for all of them.
+/// Contacts that one transaction dispatches where none gets a delivery: four actions each, and four for all of them.
 const WITHOUT_DELIVERY: u32 = 24;
 
 /// The most contacts that are dispatched together, with or without a delivery to a connector.
@@ -51,15 +52,58 @@ pub struct Dispatch {
 
 /// The ordinals reserved for the rows of the dispatch.
 #[derive(Debug)]
-pub struct Places {
+struct Places {
     conversations: Option<Reservation>,
     deliveries: Option<Reservation>,
 }
 
 impl Places {
+    async fn give_back(self, table: &Table) {
+        table.give_back(self.conversations.into_iter().chain(self.deliveries)).await;
+    }
+}
+
+/// Contacts that are ready for dispatch.
+#[derive(Debug)]
+pub struct Prepared {
+    dispatches: Vec<Dispatch>,
+    places: Places,
+    guard: ReadGuard,
+}
+
+impl Prepared {
+    /// Reserves ordinals for the rows of the dispatches. The guard was read before the contacts were looked up in the
+    /// suppressions.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn new(table: &Table, dispatches: Vec<Dispatch>, guard: ReadGuard) -> Result<Self, TableError> {
+        let places = places_for(table, &dispatches).await?;
+        Ok(Self { dispatches, places, guard })
+    }
+
     /// Returns the ordinals of rows that were not written.
     pub async fn give_back(self, table: &Table) {
-        table.give_back(self.conversations.into_iter().chain(self.deliveries)).await;
+        self.places.give_back(table).await;
+    }
+}
+
+/// Why a contact ends without a delivery.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refused<'a> {
+    /// It cannot be contacted, for this reason.
+    Failed(&'a str),
+    /// Its telephone number or e-mail address is suppressed.
+    Suppressed,
+}
+
+impl<'a> Refused<'a> {
+    /// The status of the contact, and the reason that it shows.
+    const fn status(self) -> (ContactStatus, &'a str) {
+        match self {
+            Self::Failed(reason) => (ContactStatus::Failed, reason),
+            Self::Suppressed => (ContactStatus::Failed, "its telephone number or e-mail address is suppressed"),
+        }
     }
 }
 
@@ -72,6 +116,8 @@ pub enum Dispatched {
     Stopped,
     /// A conversation to continue has changed since it was read.
     ConversationChanged,
+    /// A suppression was made since the contacts were looked up.
+    SuppressionsChanged,
 }
 
 /// The step that removes the deliveries of a removed widget's connector. Contacts whose delivery has not arrived are
@@ -133,10 +179,7 @@ fn contact_in(status: ContactStatus, error: Option<String>, now: Timestamp) -> U
 }
 
 /// Reserves ordinals for the rows of the dispatch.
-///
-/// # Errors
-/// [`TableError`].
-pub async fn places_for(table: &Table, dispatches: &[Dispatch]) -> Result<Places, TableError> {
+async fn places_for(table: &Table, dispatches: &[Dispatch]) -> Result<Places, TableError> {
     let count = |wanted: fn(&Dispatch) -> bool| dispatches.iter().filter(|dispatch| wanted(dispatch)).count() as u64;
     let endpoint = dispatches.iter().find_map(|dispatch| dispatch.connector.as_ref()).map(|(endpoint, _)| *endpoint);
     let (openings, deliveries) =
@@ -164,10 +207,13 @@ pub async fn places_for(table: &Table, dispatches: &[Dispatch]) -> Result<Places
 pub async fn dispatch_together(
     table: &Table,
     campaign: &Campaign,
-    dispatches: &[Dispatch],
-    places: Places,
+    prepared: Prepared,
     now: Timestamp,
 ) -> Result<Dispatched, TableError> {
+    let Prepared { dispatches, places, guard } = prepared;
+    if dispatches.is_empty() {
+        return Ok(Dispatched::Done);
+    }
     // Read before the transaction, which counts them.
     let first = dispatches.first().map(|dispatch| dispatch.contact.id.0).unwrap_or_default();
     let sends = match table.allow_sends(dispatches.len() as u64, first, now).await {
@@ -186,11 +232,12 @@ pub async fn dispatch_together(
         let count = i64::try_from(sent.count() + 1).unwrap_or(i64::MAX);
         transaction.write_all(tally(table, first.contact.id, (ContactStatus::Sent, campaign.round), count));
     }
-    let messages = contact_messages(dispatches, (conversations.as_ref(), deliveries.as_ref()), now);
+    let messages = contact_messages(&dispatches, (conversations.as_ref(), deliveries.as_ref()), now);
     // The contacts come first: if several conditions fail, the one of a contact is reported first.
     for (dispatch, contact_message) in dispatches.iter().zip(&messages) {
         transaction.write(dispatched(table, campaign, dispatch, contact_message, now)?).or(Dispatched::Stopped);
     }
+    transaction.write(guard.unchanged()).or(Dispatched::SuppressionsChanged);
     for (dispatch, contact_message) in dispatches.iter().zip(messages) {
         write_message(&mut transaction, campaign, dispatch, contact_message, now)?;
     }
@@ -274,24 +321,25 @@ fn write_message(
     Ok(())
 }
 
-/// Stores that a contact has failed without a delivery, unless it has changed since it was read.
+/// Stores why a contact ends without a delivery, unless it has changed since it was read.
 ///
 /// # Errors
 /// [`TableError`].
-pub async fn fail_contact(
+pub async fn end_contact(
     table: &Table,
     campaign: &Campaign,
     contact: &CampaignContact,
-    error: &str,
+    refused: Refused<'_>,
     now: Timestamp,
 ) -> Result<(), TableError> {
-    let failed = contact_in(ContactStatus::Failed, Some(error.to_owned()), now)
+    let (status, error) = refused.status();
+    let ended = contact_in(status, Some(error.to_owned()), now)
         .set("conversation_id", null())
         .set("round", number(campaign.round))
         .set("said", attribute(&contact.message_positions())?);
-    let failed = Write::update(table.key::<CampaignContact>(contact.id), failed).when(as_read(contact));
-    let mut writes = vec![failed, under_way(table, campaign)];
-    writes.extend(tally(table, contact.id, (ContactStatus::Failed, campaign.round), 1));
+    let ended = Write::update(table.key::<CampaignContact>(contact.id), ended).when(as_read(contact));
+    let mut writes = vec![ended, under_way(table, campaign)];
+    writes.extend(tally(table, contact.id, (status, campaign.round), 1));
     // Or the contact was deleted, or the campaign stopped, since they were read.
     was_done(table.store.transact(&writes).await).map(drop)
 }
