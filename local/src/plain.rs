@@ -25,7 +25,10 @@ const SAYS: &[(&str, &str)] = &[
     ),
     ("list-agency-billing-plans", "A page of an agency's billing plans, oldest first."),
     ("read-agency-billing-plan", "One billing plan of an agency."),
-    ("delete-contact", "Deletes a contact. Its conversations stay."),
+    (
+        "delete-contact",
+        "Deletes a contact. Its conversations stay, and so does the suppression of its telephone number or e-mail address.",
+    ),
     (
         "list-contacts",
         "A page of the organisation's contacts, oldest first. `email` and `phone_number` select the one contact that has them.",

@@ -829,7 +829,7 @@ pub const EXERCISES: &[Exercise] = &[
         ..Exercise::of(&routes::REPORT_USAGE)
     },
     Exercise {
-        body: |_| r#"{"phone_number":"+49 151 2345679","channel":"call","reason":"Asked by letter"}"#.into(),
+        body: |_| r#"{"phone_number":"+49 151 2345699","channel":"call","reason":"Asked by letter"}"#.into(),
         recorded: || {
             let route = &routes::CREATE_SUPPRESSION;
             let globex = r#"{"email":"ada@example.com","org_id":"01900000-0000-7000-8000-b00000000001"}"#;
@@ -837,7 +837,7 @@ pub const EXERCISES: &[Exercise] = &[
                 ("email", with_body(route, r#"{"email":"ada@example.com"}"#)),
                 ("existing", with_body(route, r#"{"email":"Gone@acme.example","channel":"call"}"#)),
                 ("nothing-to-suppress", with_body(route, r#"{"channel":"all"}"#)),
-                ("both", with_body(route, r#"{"phone_number":"+49 151 2345679","email":"ada@example.com"}"#)),
+                ("both", with_body(route, r#"{"phone_number":"+49 151 2345699","email":"ada@example.com"}"#)),
                 ("other-organisation", with_body(route, globex)),
             ]
         },
@@ -859,7 +859,7 @@ pub const EXERCISES: &[Exercise] = &[
     },
     Exercise {
         body: |_| {
-            r#"{"suppressions":[{"email":"ada@example.com"},{"email":"gone@acme.example"},{"phone_number":"+49 151 2345679","email":"ada@example.com"}]}"#.into()
+            r#"{"suppressions":[{"email":"ada@example.com"},{"email":"gone@acme.example"},{"phone_number":"+49 151 2345699","email":"ada@example.com"}]}"#.into()
         },
         recorded: || vec![("none", with_body(&routes::IMPORT_SUPPRESSIONS, r#"{"suppressions":[]}"#))],
         further: Further::NoEffect,

@@ -350,6 +350,9 @@ async fn campaign(journey: &mut Journey) {
             &keep,
         )
         .await;
+    let says = "Grace wants no more messages: suppress her telephone number. Campaigns leave her out from now on.";
+    let grace = json!({"phone_number": "+31 20 123 45 67", "channel": "message", "reason": "Asked by letter"});
+    journey.step(says, ("POST", "/api/v1/suppression"), grace, &[("SUPPRESSION", ".data.id")]).await;
 }
 
 /// An agency that sells the service.
@@ -419,6 +422,7 @@ async fn clean_up(journey: &mut Journey) {
             &[
                 ("DELETE", "/api/v1/contact/$ADA"),
                 ("DELETE", "/api/v1/contact/$GRACE"),
+                ("DELETE", "/api/v1/suppression/$SUPPRESSION"),
                 ("DELETE", "/api/v1/tag/$TAG"),
                 ("DELETE", "/api/v1/widget/$WIDGET"),
                 ("DELETE", "/api/v1/datasource/$SOURCE"),

@@ -12,6 +12,7 @@ pub use import::{ImportedSuppression, ImportedSuppressions, NewSuppressions, imp
 use uuid::Uuid;
 
 use crate::input::{Location, words};
+use crate::records::contact::Contact;
 use crate::records::contact_point::{Email, PhoneNumber};
 use crate::request::context::Context;
 use crate::request::error::{Error, Result};
@@ -21,9 +22,12 @@ use crate::table::filters::Term;
 use crate::table::rows::NewRow;
 use crate::table::version::Version;
 use crate::table::{Table, TableError};
-use crate::values::id::{OrgId, SuppressionId, ordinal, with_ordinal};
+use crate::values::id::{ContactId, OrgId, SuppressionId, ordinal, with_ordinal};
 use crate::values::text::Name;
 use crate::values::time::Timestamp;
+
+/// The reason of a suppression that follows from an outcome.
+const OPTED_OUT: &str = "opted_out";
 
 crate::choice! {
     /// What a suppression is against.
@@ -182,6 +186,25 @@ pub async fn create(cx: &Context<'_>, new: NewSuppression) -> Result<Upserted<Su
     let created = suppress(&cx.table, &Wanted::new(cx, new)).await?;
     announce(&cx.table).await?;
     Ok(created)
+}
+
+/// Suppresses the telephone number and the e-mail address of a contact that wants no more of this channel. A contact that
+/// is gone has none.
+///
+/// # Errors
+/// An error of the database: a repeat continues.
+pub async fn opt_out(cx: &Context<'_>, contact: ContactId, channel: SuppressedChannel) -> Result<()> {
+    let Some(Contact { phone_number, email, .. }) = cx.table.find(contact).await? else { return Ok(()) };
+    let reason = || Some(Name::from(OPTED_OUT));
+    let of_number = NewSuppression { phone_number, email: None, channel, reason: reason(), org_id: None };
+    let of_address = NewSuppression { phone_number: None, email, channel, reason: reason(), org_id: None };
+    // Both take their ids, so that a repeat has the same ones if the contact has changed since.
+    for wanted in [of_number, of_address].map(|new| Wanted::new(cx, new)) {
+        if !wanted.new.terms().is_empty() {
+            suppress(&cx.table, &wanted).await?;
+        }
+    }
+    Ok(announce(&cx.table).await?)
 }
 
 /// Makes the suppression, or finds it. It holds for dispatches when it was [announced](announce).
