@@ -84,7 +84,7 @@ async fn a_suppressed_number_gets_no_message_and_no_call() {
     for (channel, is_message, is_call) in [("message", false, true), ("call", true, false), ("all", false, false)] {
         let stack = stack().await;
         let made = data(&suppress(&stack, json!({"phone_number": "+49 151 2345678", "channel": channel})).await);
-        let contacts = get(&stack, "/api/v1/contact").await["total_items"].clone();
+        let contacts = get(&stack, "/api/v1/contact").await["total"].clone();
         for (answer, is_sent) in
             [(message(&stack, "491512345678").await, is_message), (start_call(&stack, "491512345678").await, is_call)]
         {
@@ -95,7 +95,7 @@ async fn a_suppressed_number_gets_no_message_and_no_call() {
             }
         }
         if !is_message && !is_call {
-            assert_eq!(get(&stack, "/api/v1/contact").await["total_items"], contacts, "a refused send made a contact");
+            assert_eq!(get(&stack, "/api/v1/contact").await["total"], contacts, "a refused send made a contact");
         }
         // The number of another organisation is not suppressed, nor is any other number.
         let path = format!("/api/v1/messaging/{}", id('b', kind::WIDGET, SMS));

@@ -54,7 +54,7 @@ async fn five_hundred_are_imported_and_more_are_refused() {
     let numbers = |count: usize| (0..count).map(|n| json!({"phone_number": format!("+4915{n:08}")})).collect();
     let most = import(&stack, numbers(500)).await;
     assert!(outcomes(&most).iter().all(|outcome| outcome == "created"));
-    assert_eq!(get(&stack, PATH).await["total_items"], 502);
+    assert_eq!(get(&stack, PATH).await["total"], 502);
     for count in [0, 501] {
         assert_eq!(failure(&import(&stack, numbers(count)).await).0, 422);
     }
