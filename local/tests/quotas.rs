@@ -20,7 +20,7 @@ use crate::support::fixture::{ACME, call, data, get, json, root, streaming, with
 use crate::support::keyed::{KEY, keyed};
 use crate::support::owners::owner;
 use crate::support::records::{ACME_ORG, changes, detail, issue, items, nothing};
-use crate::support::sender::{Sender, all, created};
+use crate::support::sender::{Sender, created};
 use crate::support::sending::{Org, Setup, events, id_of};
 use crate::support::sweep::{crashes_everywhere, unreliable_stream};
 
@@ -278,7 +278,7 @@ async fn a_campaign_over_the_limit_goes_on_the_next_day() {
             assert_eq!(status, if day < 2 { "queued" } else { "completed" });
             setup.pass(DAY);
         }
-        assert_eq!(sender.outcome(&id).await, all("sent", 12));
+        assert_eq!(sender.outcome(&id).await, sender.done(12));
         assert_eq!(sender.conversations().await.len(), 12);
         let received = sender.received();
         let once = if connected { 12 } else { 0 };
