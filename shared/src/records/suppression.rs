@@ -14,6 +14,7 @@ use uuid::Uuid;
 use crate::input::{Location, words};
 use crate::records::contact::Contact;
 use crate::records::contact_point::{Email, PhoneNumber};
+use crate::records::widget::Widget;
 use crate::request::context::Context;
 use crate::request::error::{Error, Result};
 use crate::request::response::Upserted;
@@ -81,6 +82,11 @@ impl SuppressedChannel {
     /// The channel of a send.
     pub const fn of_send(calls: bool) -> Self {
         if calls { Self::Call } else { Self::Message }
+    }
+
+    /// The channel of what is sent through `widget`; all channels where it is gone.
+    pub fn of_widget(widget: Option<&Widget>) -> Self {
+        widget.map_or(Self::All, |widget| Self::of_send(widget.widget_type.calls()))
     }
 
     /// Both channels together.

@@ -6,7 +6,9 @@ use super::state::CampaignStep;
 use super::storage::{as_read, with_campaign};
 use super::{Campaign, CampaignContact, CampaignStatus, ContactStatus};
 use crate::input::Location;
-use crate::records::outcome::{NewOutcome, OutcomeReport};
+use crate::records::outcome::{NewOutcome, OutcomeReport, ReportedOutcome};
+use crate::records::suppression::{self, SuppressedChannel};
+use crate::records::widget::Widget;
 use crate::request::context::Context;
 use crate::request::error::{Error, OnMissing as _, Result};
 use crate::table::error::was_done;
@@ -15,7 +17,7 @@ use crate::table::item::{attribute, null, number, text};
 use crate::table::keys::RECORD;
 use crate::table::transaction::{Transaction, Write};
 use crate::table::{Table, TableError};
-use crate::values::id::CampaignContactId;
+use crate::values::id::{CampaignContactId, WidgetId};
 use crate::values::time::Timestamp;
 
 /// Stores how the call or the message to a contact ended, unless a later report is stored. Returns the contact with the
@@ -27,6 +29,10 @@ use crate::values::time::Timestamp;
 pub async fn report(cx: &Context<'_>, id: CampaignContactId, new: NewOutcome) -> Result<CampaignContact> {
     let (table, now) = (&cx.table, cx.now());
     let report = new.report(now)?;
+    if report.outcome == ReportedOutcome::OptedOut {
+        // First, and whatever time the report has: a person who has opted out is not contacted again.
+        opt_out(cx, id).await?;
+    }
     let mut round = table.store.backoff();
     loop {
         let found = with_campaign(table, id).await?.ok_or(TableError::Missing);
@@ -41,6 +47,18 @@ pub async fn report(cx: &Context<'_>, id: CampaignContactId, new: NewOutcome) ->
         }
         round.again("the contact of the campaign").await?;
     }
+}
+
+/// Suppresses the contact for the channel of its campaign, or for all where the widget is gone.
+async fn opt_out(cx: &Context<'_>, id: CampaignContactId) -> Result<()> {
+    let found = with_campaign(&cx.table, id).await?.ok_or(TableError::Missing);
+    let (contact, campaign) = found.on_missing("campaign_contact_id")?;
+    contact.require_dispatched()?;
+    let widget = match contact.endpoint_id.map(|endpoint| WidgetId(endpoint.0)).or(campaign.widget_id) {
+        Some(widget) => cx.table.find::<Widget>(widget).await?,
+        None => None,
+    };
+    suppression::opt_out(cx, contact.contact_id, SuppressedChannel::of_widget(widget.as_ref())).await
 }
 
 impl CampaignContact {
