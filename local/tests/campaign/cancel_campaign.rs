@@ -10,7 +10,7 @@ use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};
 use shared::records::assistant::ConversationSettings;
 use shared::records::campaign;
-use shared::records::campaign::{Campaign, CampaignContact, Dispatch, Prepared, Refused};
+use shared::records::campaign::{Campaign, CampaignContact, Dispatch, Prepared, Unreached};
 use shared::records::conversation::Conversation;
 use shared::records::suppression;
 use shared::values::id::CampaignId;
@@ -268,7 +268,9 @@ async fn counts_equal_the_listed_statuses_after_random_steps() {
                         send(&stack, &seen, was, now).await;
                         plain.end(id, just_now, "sent");
                     } else {
-                        campaign::end_contact(&table, &seen, was, Refused::Failed("it is a test"), now).await.unwrap();
+                        campaign::end_contact(&table, &seen, was, Unreached::Failed("it is a test"), now)
+                            .await
+                            .unwrap();
                         plain.end(id, just_now, "failed");
                     }
                 }

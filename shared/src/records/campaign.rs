@@ -26,7 +26,7 @@ pub use counts::Counts;
 pub use lease::Lease;
 pub(crate) use lease::complete;
 pub use progress::{
-    Dispatch, Dispatched, Prepared, Refused, dispatch_together, end_contact, park_delivery, remove_deliveries,
+    Dispatch, Dispatched, Prepared, Unreached, dispatch_together, end_contact, park_delivery, remove_deliveries,
     settle_delivery, together,
 };
 pub use report::report;

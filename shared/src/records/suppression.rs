@@ -189,7 +189,7 @@ impl Wanted {
 /// # Errors
 /// An error of the database.
 pub async fn create(cx: &Context<'_>, new: NewSuppression) -> Result<Upserted<Suppression>> {
-    let created = suppress(&cx.table, &Wanted::new(cx, new)).await?;
+    let created = suppress(&cx.table, &Wanted::new(cx, new), None).await?;
     announce(&cx.table).await?;
     Ok(created)
 }
@@ -207,24 +207,31 @@ pub async fn opt_out(cx: &Context<'_>, contact: ContactId, channel: SuppressedCh
     // Both take their ids, so that a repeat has the same ones if the contact has changed since.
     for wanted in [of_number, of_address].map(|new| Wanted::new(cx, new)) {
         if !wanted.new.terms().is_empty() {
-            suppress(&cx.table, &wanted).await?;
+            suppress(&cx.table, &wanted, None).await?;
         }
     }
     Ok(announce(&cx.table).await?)
 }
 
-/// Makes the suppression, or finds it. It holds for dispatches when it was [announced](announce).
-async fn suppress(table: &Table, wanted: &Wanted) -> Result<Upserted<Suppression>> {
+/// Makes the suppression, or widens the one that there is, which may be `known`. It holds for dispatches when it was
+/// [announced](announce).
+async fn suppress(table: &Table, wanted: &Wanted, mut known: Option<SuppressionId>) -> Result<Upserted<Suppression>> {
     let mut round = table.store.backoff();
     loop {
-        let found = table.holders::<Suppression>((), &wanted.new.terms()).await?;
-        let suppressed = match found.first() {
-            Some((_, id)) => widen(table, wanted, SuppressionId(*id)).await,
+        let suppressed = match known {
+            Some(id) => widen(table, wanted, id).await,
             None => insert(table, wanted).await.map(Upserted::Created),
         };
         match suppressed {
-            // In the meantime, another writer has created or removed it.
-            Err(TableError::Missing | TableError::Taken { .. }) => round.again("the suppression").await?,
+            // There is one, or another writer has just removed it.
+            Err(TableError::Missing | TableError::Taken { .. }) => {
+                let found = table.holders::<Suppression>((), &wanted.new.terms()).await?;
+                let is_new = known.is_none();
+                known = found.first().map(|(_, id)| SuppressionId(*id));
+                if !is_new || known.is_none() {
+                    round.again("the suppression").await?;
+                }
+            }
             result => return Ok(result?),
         }
     }

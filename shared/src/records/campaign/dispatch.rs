@@ -13,7 +13,7 @@ use crate::records::campaign::contact_pointers::StagedContacts;
 use crate::records::campaign::rate_limit::Limited;
 use crate::records::campaign::storage::campaign_of;
 use crate::records::campaign::{
-    Campaign, CampaignContact, CampaignText, Dispatch, Dispatched, Lease, Prepared, Refused, together,
+    Campaign, CampaignContact, CampaignText, Dispatch, Dispatched, Lease, Prepared, Unreached, together,
 };
 use crate::records::conversation;
 use crate::records::conversation::{Conversation, NewMessage, SenderType};
@@ -299,7 +299,7 @@ async fn dispatch(
         CampaignChannel::Open(widget, assistant) => (&**widget, *assistant),
         CampaignChannel::Closed(reason) => {
             for contact in contacts {
-                progress::end_contact(table, campaign, contact, Refused::Failed(reason), now).await?;
+                progress::end_contact(table, campaign, contact, Unreached::Failed(reason), now).await?;
             }
             return Ok(());
         }
@@ -329,7 +329,7 @@ async fn dispatch(
                 Dispatched::ConversationChanged => attempts -= 1,
             }
             if attempts == 0 {
-                let reason = Refused::Failed("the conversation kept changing");
+                let reason = Unreached::Failed("the conversation kept changing");
                 progress::end_contact(table, campaign, &contact[0], reason, now).await?;
                 break;
             }

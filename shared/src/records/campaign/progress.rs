@@ -88,14 +88,14 @@ impl Prepared {
 
 /// Why a contact ends without a delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refused<'a> {
+pub enum Unreached<'a> {
     /// It cannot be contacted, for this reason.
     Failed(&'a str),
     /// Its telephone number or e-mail address is suppressed.
     Suppressed,
 }
 
-impl<'a> Refused<'a> {
+impl<'a> Unreached<'a> {
     /// The status of the contact, and the reason that it shows.
     const fn status(self) -> (ContactStatus, &'a str) {
         match self {
@@ -313,7 +313,7 @@ pub async fn end_contact(
     table: &Table,
     campaign: &Campaign,
     contact: &CampaignContact,
-    refused: Refused<'_>,
+    refused: Unreached<'_>,
     now: Timestamp,
 ) -> Result<(), TableError> {
     let (status, error) = refused.status();

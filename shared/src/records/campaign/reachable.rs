@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Refused;
+use super::Unreached;
 use crate::records::contact::Contact;
 use crate::records::suppression::{self, Points, ReadGuard, SuppressedChannel};
 use crate::table::{Table, TableError};
@@ -11,7 +11,7 @@ use crate::values::id::{CampaignId, ContactId};
 /// The contacts of a campaign that must not be contacted.
 pub(super) struct Reachable {
     /// Why, for each of them.
-    pub(super) refused: BTreeMap<ContactId, Refused<'static>>,
+    pub(super) refused: BTreeMap<ContactId, Unreached<'static>>,
     /// The others may be contacted as long as this guard is unchanged.
     pub(super) guard: ReadGuard,
 }
@@ -35,8 +35,8 @@ impl Reachable {
             |contact: &Contact| Points { phone_number: contact.phone_number.clone(), email: contact.email.clone() };
         let suppressed = suppression::suppressed(table, &found.iter().map(points).collect::<Vec<_>>(), channel).await?;
         let there: BTreeSet<ContactId> = found.iter().map(|contact| contact.id).collect();
-        let gone = wanted.difference(&there).map(|id| (*id, Refused::Failed("the contact is gone")));
-        let suppressed = suppressed.into_iter().filter_map(|place| Some((found.get(place)?.id, Refused::Suppressed)));
+        let gone = wanted.difference(&there).map(|id| (*id, Unreached::Failed("the contact is gone")));
+        let suppressed = suppressed.into_iter().filter_map(|place| Some((found.get(place)?.id, Unreached::Suppressed)));
         Ok(Self { refused: gone.chain(suppressed).collect(), guard })
     }
 }

@@ -1,6 +1,6 @@
 //! The import of suppressions: many of them in one request. Each succeeds or fails by itself.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use futures_util::StreamExt as _;
 use futures_util::stream::iter;
@@ -121,15 +121,21 @@ async fn suppress_all(table: &Table, all: Vec<Together>) -> Result<Vec<Done>> {
     let terms: Vec<_> = all.iter().flat_map(|one| one.wanted.new.terms()).collect();
     // Each has one value, so the places of the values are those of the suppressions.
     let found = table.holders::<Suppression>((), &terms).await?;
-    let found: BTreeSet<usize> = found.into_iter().map(|(place, _)| place).collect();
-    let (there, mut new): (Vec<_>, Vec<_>) = all.into_iter().enumerate().partition(|(place, _)| found.contains(place));
+    let found: BTreeMap<usize, SuppressionId> =
+        found.into_iter().map(|(place, id)| (place, SuppressionId(id))).collect();
+    let (mut changes, mut new) = (Vec::new(), Vec::new());
+    for (place, one) in all.into_iter().enumerate() {
+        match found.get(&place) {
+            Some(id) => changes.push(suppress_alone(table, one, Some(*id))),
+            None => new.push(one),
+        }
+    }
     let mut groups = Vec::new();
     while !new.is_empty() {
         let rest = new.split_off(new.len().min(INSERT_LIMIT));
-        groups.push(insert_group(table, new.into_iter().map(|(_, one)| one).collect()));
+        groups.push(insert_group(table, new));
         new = rest;
     }
-    let changes = there.into_iter().map(|(_, one)| suppress_alone(table, one));
     let (inserted, changed): (Vec<_>, Vec<_>) = futures_util::join!(
         iter(groups).buffer_unordered(GROUPS).collect(),
         iter(changes).buffer_unordered(CHANGES).collect()
@@ -146,15 +152,15 @@ async fn insert_group(table: &Table, group: Vec<Together>) -> Result<Vec<Done>> 
     match table.insert_all::<Suppression>((), &ids, |at, id| group[at].wanted.suppression(id)).await {
         Ok(rows) => Ok(group.into_iter().zip(rows).map(|(one, row)| (one.places, Upserted::Created(row.id))).collect()),
         Err(TableError::Taken { .. } | TableError::Missing) => {
-            let alone = group.into_iter().map(|one| suppress_alone(table, one));
+            let alone = group.into_iter().map(|one| suppress_alone(table, one, None));
             iter(alone).buffer_unordered(CHANGES).collect::<Vec<_>>().await.into_iter().collect()
         }
         Err(error) => Err(error.into()),
     }
 }
 
-async fn suppress_alone(table: &Table, one: Together) -> Result<Done> {
-    let done = match suppress(table, &one.wanted).await? {
+async fn suppress_alone(table: &Table, one: Together, known: Option<SuppressionId>) -> Result<Done> {
+    let done = match suppress(table, &one.wanted, known).await? {
         Upserted::Created(row) => Upserted::Created(row.id),
         Upserted::Updated(row) => Upserted::Updated(row.id),
     };
