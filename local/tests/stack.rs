@@ -9,6 +9,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 mod addresses;
 mod alarms;
 mod aliases;
+mod attempts;
 mod audit;
 mod campaigns;
 mod canary;
@@ -139,6 +140,7 @@ mod campaign {
 mod campaign_contact {
     mod delete_campaign_contact;
     mod list_campaign_contacts;
+    mod report_campaign_contact_outcome;
 }
 mod conversation {
     mod add_message;
@@ -149,6 +151,7 @@ mod conversation {
     mod read_conversation;
     mod read_conversation_transcript;
     mod receive_message;
+    mod report_conversation_outcome;
     mod send_message;
     mod start_call;
     mod update_conversation;

@@ -205,6 +205,17 @@ impl Sender {
         tokio::join!(acting, sending).0
     }
 
+    /// Reports the outcome of a campaign's contact at `seconds` from now. Returns the status, and the contact or the type
+    /// of the refusal.
+    pub async fn report(&self, contact: &Value, outcome: &str, seconds: i64) -> (u16, Value) {
+        let path = format!("/api/v1/campaign_contact/{}/outcome", id_of(contact));
+        let report = json!({"outcome": outcome, "at": self.setup.clock.now().plus_seconds(seconds)});
+        let answer = self.setup.ask(&self.org, "POST", &path, &report).await;
+        let body = json(&answer);
+        let result = if answer.status == 200 { &body["data"] } else { &body["detail"][0]["type"] };
+        (answer.status, result.clone())
+    }
+
     pub fn received(&self) -> Vec<Received> {
         self.setup.receiver.received("/connector")
     }

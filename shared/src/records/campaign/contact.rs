@@ -49,7 +49,7 @@ crate::object! {
     hidden {
         /// The number of its changes.
         pub version: u64,
-        /// When it was dispatched last.
+        /// When it was dispatched last, if it was dispatched more than once.
         pub sent_at: Option<Timestamp>,
         /// The round of the campaign in which it was dispatched, or failed, last.
         pub round: u32,
@@ -78,7 +78,7 @@ impl CampaignContact {
         self.status == ContactStatus::Failed && self.round < campaign.round
     }
 
-    /// How many times it was dispatched. A contact that was dispatched before these were counted has no number.
+    /// How many times it was dispatched. The first time is not counted: its conversation shows it.
     pub fn times_dispatched(&self) -> u32 {
         self.attempts.max(u32::from(self.conversation_id.is_some()))
     }

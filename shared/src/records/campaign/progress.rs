@@ -272,13 +272,18 @@ fn dispatched(
         .extend(contact_message.message.as_ref().map(|_| MessagePosition(id, Some(chat_count), campaign.text_version)));
     let dispatched = contact_in(status, None, now)
         .set("conversation_id", text(contact_message.conversation.id))
-        .set("attempts", number(dispatch.contact.times_dispatched() + 1))
-        .set("next_attempt_at", null())
-        .set("sent_at", text(now))
         .set("round", number(campaign.round))
         .set("delivery_id", delivery.map_or_else(null, text))
         .set("endpoint_id", dispatch.connector.as_ref().map_or_else(null, |(endpoint, _)| text(endpoint)))
         .set("said", attribute(&positions)?);
+    let before = dispatch.contact.times_dispatched();
+    let dispatched = if before == 0 {
+        dispatched
+    } else {
+        // The first attempt follows from the conversation: most contacts have no other one.
+        let again = dispatched.set("attempts", number(before + 1)).set("sent_at", text(now));
+        again.set("next_attempt_at", null())
+    };
     let key = table.key::<CampaignContact>(dispatch.contact.id);
     Ok(Write::update(key, dispatched).when(as_read(&dispatch.contact)))
 }
@@ -319,6 +324,7 @@ pub async fn end_contact(
     let (status, error) = refused.status();
     let ended = contact_in(status, Some(error.to_owned()), now)
         .set("conversation_id", null())
+        .set("attempts", number(contact.times_dispatched()))
         .set("next_attempt_at", null())
         .set("round", number(campaign.round))
         .set("said", attribute(&contact.message_positions())?);

@@ -77,7 +77,7 @@ impl CampaignContact {
     /// Whether `report` counts: it is the first one, or a later one. One from before the present attempt is about an
     /// attempt before.
     fn takes(&self, report: &OutcomeReport) -> bool {
-        let is_of_earlier = self.attempts > 1 && self.sent_at.is_some_and(|sent| report.at < sent);
+        let is_of_earlier = self.times_dispatched() > 1 && self.sent_at.is_some_and(|sent| report.at < sent);
         report.replaces(self.result.as_ref()) && !is_of_earlier
     }
 
@@ -90,7 +90,9 @@ impl CampaignContact {
             None if goes_on => ContactStatus::Sent,
             None => self.status,
         };
-        Self { status, next_attempt_at, result: Some(report), updated_at: now, ..self.clone() }
+        // The end of an earlier delivery must not end the next attempt.
+        let delivery_id = self.delivery_id.filter(|_| next_attempt_at.is_none());
+        Self { status, next_attempt_at, delivery_id, result: Some(report), updated_at: now, ..self.clone() }
     }
 }
 
@@ -107,8 +109,8 @@ async fn reporting(
         .set("status", text(is.status.as_str()))
         .set("result", attribute(&is.result)?)
         .set("next_attempt_at", is.next_attempt_at.map_or_else(null, text))
+        .set("delivery_id", is.delivery_id.map_or_else(null, text))
         .set("updated_at", text(now))
-        .set("id", text(is.id))
         .set(RECORD, text(CampaignContact::NAME));
     let change = Write::update(table.key::<CampaignContact>(is.id), table.stamping(change));
     let outcome = |contact: &CampaignContact| contact.result.as_ref().map(|result| result.outcome);

@@ -332,7 +332,10 @@ async fn with_pointer(table: &Table, id: CampaignContactId) -> Result<Option<(Ca
 }
 
 /// A contact with its campaign, if both exist.
-pub(super) async fn with_campaign(
+///
+/// # Errors
+/// [`TableError`].
+pub(crate) async fn with_campaign(
     table: &Table,
     id: CampaignContactId,
 ) -> Result<Option<(CampaignContact, Campaign)>, TableError> {
