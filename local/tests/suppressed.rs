@@ -94,3 +94,51 @@ async fn a_suppression_that_is_answered_before_a_dispatch_holds() {
     assert_eq!(sender.outcome(&id).await, all("suppressed", 5));
     assert_eq!((sender.received().len(), sender.conversations().await.len()), (0, 0));
 }
+
+/// The suppressions of a sender: number, address, channel and reason.
+async fn suppressions(sender: &Sender) -> Vec<Value> {
+    let names = ["phone_number", "email", "channel", "reason"];
+    let of_one = |one: Value| Value::from(names.map(|name| one[name].clone()).to_vec());
+    sender.list(PATH).await.into_iter().map(of_one).collect()
+}
+
+#[tokio::test]
+async fn a_contact_of_a_campaign_that_opts_out_is_suppressed() {
+    for (kind, channel) in [(WidgetType::Sms, "message"), (WidgetType::Phone, "call")] {
+        let sender = Sender::of(Setup::start().await, kind, true, 2).await;
+        let (setup, org) = (&sender.setup, &sender.org);
+        let address = json!({"email": "zero@example.com"});
+        data(&setup.ask(org, "PUT", &format!("/api/v1/contact/{}", sender.contacts[0].id), &address).await);
+        let id = sender.run(json!({"message": "Sale!"})).await;
+        sender.until_the_end(&id).await;
+        let contacts = sender.campaign(&id).await.1;
+        let path = format!("/api/v1/campaign_contact/{}/outcome", id_of(&contacts[0]));
+        let report = |outcome: &str, at: &str| json!({"outcome": outcome, "at": at});
+        // A later outcome is known already; and the report comes twice.
+        setup.post(org, &path, report("answered", "2026-02-01T12:05:00Z")).await;
+        assert_eq!(suppressions(&sender).await, Vec::<Value>::new());
+        for _ in 0..2 {
+            setup.post(org, &path, report("opted_out", "2026-02-01T12:04:00Z")).await;
+        }
+        let wanted =
+            json!([["+31201000000", null, channel, "opted_out"], [null, "zero@example.com", channel, "opted_out"],]);
+        assert_eq!(json!(suppressions(&sender).await), wanted);
+        let next = sender.run(json!({"message": "Sale again!"})).await;
+        sender.until_the_end(&next).await;
+        let contacts = sender.campaign(&next).await.1;
+        assert_eq!((with_status(&contacts, "suppressed"), with_status(&contacts, "sent")), (vec![0], vec![1]));
+    }
+}
+
+#[tokio::test]
+async fn a_number_that_opts_out_of_a_single_message_is_suppressed() {
+    let sender = Sender::of(Setup::start().await, WidgetType::Sms, true, 0).await;
+    let (setup, org) = (&sender.setup, &sender.org);
+    let path = format!("/api/v1/messaging/{}", sender.widget.id);
+    let body = json!({"to": "+4915123456789", "message": "Hello"});
+    let sent = setup.post(org, &path, body.clone()).await;
+    let outcome = format!("/api/v1/conversation/{}/outcome", sent["conversation_id"].as_str().unwrap());
+    setup.post(org, &outcome, json!({"outcome": "opted_out", "at": "2026-02-01T12:00:00Z"})).await;
+    assert_eq!(json!(suppressions(&sender).await), json!([["+4915123456789", null, "message", "opted_out"]]));
+    assert_eq!(setup.ask(org, "POST", &path, &body).await.status, 409);
+}
