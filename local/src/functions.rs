@@ -1,7 +1,7 @@
 //! Every function, as its binary runs it. `cargo generate` writes this file.
 
 // The packages, and not the prelude's modules of the same names.
-use ::{audit, campaign, contact, conversation, delivery, event, operator, usage};
+use ::{audit, campaign, contact, conversation, delivery, event, operator, suppression, usage};
 use shared::mcp::Server;
 use shared::prelude::*;
 use shared::request::pipeline::{Description, Handler};
@@ -111,6 +111,8 @@ pub const OPERATIONS: &[Described] = &[
     Described::of::<Delete<ContactCustomField>>(&routes::DELETE_CONTACT_CUSTOM_FIELD),
     Described::of::<link::CreateLinkTagEntity>(&routes::CREATE_LINK_TAG_ENTITY),
     Described::of::<Delete<Link>>(&routes::DELETE_LINK_TAG_ENTITY),
+    Described::of::<campaign_contact::ReportCampaignContactOutcome>(&routes::REPORT_CAMPAIGN_CONTACT_OUTCOME),
+    Described::of::<conversation::ReportConversationOutcome>(&routes::REPORT_CONVERSATION_OUTCOME),
     Described::of::<conversation::ReadConversationTranscript>(&routes::READ_CONVERSATION_TRANSCRIPT),
     Described::of::<conversation::ListContactConversations>(&routes::LIST_CONTACT_CONVERSATIONS),
     Described::of::<campaign::DeleteCampaign>(&routes::DELETE_CAMPAIGN),
@@ -152,6 +154,11 @@ pub const OPERATIONS: &[Described] = &[
     Described::of::<captured_intent::CreateCapturedIntent>(&routes::CREATE_CAPTURED_INTENT),
     Described::of::<List<CapturedIntent>>(&routes::LIST_CAPTURED_INTENTS),
     Described::of::<Read<CapturedIntent>>(&routes::READ_CAPTURED_INTENT),
+    Described::of::<suppression::CreateSuppression>(&routes::CREATE_SUPPRESSION),
+    Described::of::<suppression::ImportSuppressions>(&routes::IMPORT_SUPPRESSIONS),
+    Described::of::<List<Suppression>>(&routes::LIST_SUPPRESSIONS),
+    Described::of::<Read<Suppression>>(&routes::READ_SUPPRESSION),
+    Described::of::<Delete<Suppression>>(&routes::DELETE_SUPPRESSION),
 ];
 
 /// What the servers of others call.

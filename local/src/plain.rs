@@ -25,7 +25,10 @@ const SAYS: &[(&str, &str)] = &[
     ),
     ("list-agency-billing-plans", "A page of an agency's billing plans, oldest first."),
     ("read-agency-billing-plan", "One billing plan of an agency."),
-    ("delete-contact", "Deletes a contact. Its conversations stay."),
+    (
+        "delete-contact",
+        "Deletes a contact. Its conversations stay, and so does the suppression of its telephone number or e-mail address.",
+    ),
     ("delete-contact-custom-field", "Deletes a custom field of contacts. Contacts keep their values of it."),
     ("delete-datasource-file", "Deletes a file of a data source, with its bytes."),
     ("list-datasource-files", "A page of the files of a data source, oldest first."),
@@ -46,6 +49,11 @@ const SAYS: &[(&str, &str)] = &[
     ("create-intent", "Creates an intent. Link it to the assistants that are to look for it."),
     ("delete-intent", "Deletes an intent, its links to assistants and tags, and what was captured of it."),
     ("delete-link-tag-entity", "Deletes the link between a tag and a record. Both stay."),
+    ("delete-suppression", "Deletes a suppression: its number or address may be contacted again."),
+    (
+        "list-suppressions",
+        "A page of the organisation's suppressions, oldest first. `phone_number` and `email` select the one suppression that has them.",
+    ),
     ("create-tag", "Creates a tag. Put it on records with `create-link-tag-entity`."),
     ("delete-tag", "Deletes a tag and its links."),
     ("create-user", "Creates a user of the organisation."),

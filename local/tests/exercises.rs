@@ -633,6 +633,34 @@ pub const EXERCISES: &[Exercise] = &[
         ..Exercise::of(&routes::CREATE_LINK_TAG_ENTITY)
     },
     Exercise::of(&routes::DELETE_LINK_TAG_ENTITY),
+    Exercise {
+        body: |_| {
+            r#"{"outcome":"answered","at":"2026-02-01T11:59:00Z","duration_seconds":42,"recording_url":"https://calls.example.com/42.wav","cost":0.0125}"#.into()
+        },
+        demo: |organisation, _| id(organisation, kind::NEW_CAMPAIGN, 1),
+        recorded: || {
+            let route = &routes::REPORT_CAMPAIGN_CONTACT_OUTCOME;
+            let (busy, wrong) =
+                (r#"{"outcome":"busy","at":"2026-02-01T11:59:00Z"}"#, r#"{"outcome":"lost","at":"now","cost":-1}"#);
+            let at_contact = |contact: &str| Call { body: busy.into(), ..at(route, contact) };
+            vec![
+                ("not-sent", at_contact(&id('a', kind::CAMPAIGN, 1))),
+                ("not-found", at_contact(&id('b', kind::NEW_CAMPAIGN, 1))),
+                ("invalid", with_body(route, wrong)),
+            ]
+        },
+        further: Further::NoEffect,
+        ..Exercise::of(&routes::REPORT_CAMPAIGN_CONTACT_OUTCOME)
+    },
+    Exercise {
+        body: |_| r#"{"outcome":"read","at":"2026-02-01T11:59:00Z"}"#.into(),
+        recorded: || {
+            let future = r#"{"outcome":"read","at":"2099-01-01T00:00:00Z"}"#;
+            vec![("future", with_body(&routes::REPORT_CONVERSATION_OUTCOME, future))]
+        },
+        further: Further::NoEffect,
+        ..Exercise::of(&routes::REPORT_CONVERSATION_OUTCOME)
+    },
     Exercise { rows: Some([1, 1]), ..Exercise::of(&routes::READ_CONVERSATION_TRANSCRIPT) },
     Exercise { rows: Some([1, 1]), ..Exercise::of(&routes::LIST_CONTACT_CONVERSATIONS) },
     Exercise {
@@ -721,6 +749,7 @@ pub const EXERCISES: &[Exercise] = &[
             let route = &routes::SEND_MESSAGE;
             vec![
                 ("known-contact", with_body(route, r#"{"to":"+31200001","message":"Your table is ready."}"#)),
+                ("suppressed", with_body(route, r#"{"to":"+3120999900","message":"Your table is ready."}"#)),
                 ("a-widget-that-calls", of_widget(route, TELEPHONE)),
                 ("no-connector", of_widget(route, 1)),
                 ("not-found", at(route, &id('b', kind::WIDGET, SMS))),
@@ -776,6 +805,7 @@ pub const EXERCISES: &[Exercise] = &[
             let route = &routes::START_CALL;
             vec![
                 ("known-contact", with_body(route, r#"{"to":"+31200001"}"#)),
+                ("suppressed", with_body(route, r#"{"to":"+3120999900"}"#)),
                 ("a-widget-that-writes", of_widget(route, SMS)),
                 ("not-found", at(route, &id('b', kind::WIDGET, TELEPHONE))),
                 ("invalid", with_body(route, r#"{"to":"0151 2345678","prompt_dynamic_variables":[]}"#)),
@@ -964,6 +994,50 @@ pub const EXERCISES: &[Exercise] = &[
     },
     Exercise { rows: Some([2, 2]), ..Exercise::of(&routes::LIST_CAPTURED_INTENTS) },
     Exercise::of(&routes::READ_CAPTURED_INTENT),
+    Exercise {
+        body: |_| r#"{"phone_number":"+49 151 2345699","channel":"call","reason":"Asked by letter"}"#.into(),
+        recorded: || {
+            let route = &routes::CREATE_SUPPRESSION;
+            let globex = r#"{"email":"ada@example.com","org_id":"01900000-0000-7000-8000-b00000000001"}"#;
+            vec![
+                ("email", with_body(route, r#"{"email":"ada@example.com"}"#)),
+                ("existing", with_body(route, r#"{"email":"Gone@acme.example","channel":"call"}"#)),
+                ("nothing-to-suppress", with_body(route, r#"{"channel":"all"}"#)),
+                ("both", with_body(route, r#"{"phone_number":"+49 151 2345699","email":"ada@example.com"}"#)),
+                ("other-organisation", with_body(route, globex)),
+            ]
+        },
+        costs: || {
+            let existing = with_body(&routes::CREATE_SUPPRESSION, r#"{"email":"gone@acme.example","channel":"call"}"#);
+            vec![
+                (", new", plain(&routes::CREATE_SUPPRESSION)),
+                (", with a further channel", existing.clone()),
+                (", existing", existing),
+            ]
+        },
+        calls_more: || {
+            vec![with_body(&routes::CREATE_SUPPRESSION, r#"{"email":"gone@acme.example","channel":"call"}"#)]
+        },
+        texts: || vec![(json!({"email": "ada@example.com"}), "reason")],
+        first_costs_more: true,
+        further: Further::NoEffect,
+        ..Exercise::of(&routes::CREATE_SUPPRESSION)
+    },
+    Exercise {
+        body: |_| {
+            r#"{"suppressions":[{"email":"ada@example.com"},{"email":"gone@acme.example"},{"phone_number":"+49 151 2345699","email":"ada@example.com"}]}"#.into()
+        },
+        recorded: || vec![("none", with_body(&routes::IMPORT_SUPPRESSIONS, r#"{"suppressions":[]}"#))],
+        further: Further::NoEffect,
+        ..Exercise::of(&routes::IMPORT_SUPPRESSIONS)
+    },
+    Exercise {
+        recorded: || vec![("of-a-number", call("GET", "/api/v1/suppression?phone_number=%2B3120999900", ACME))],
+        rows: Some([2, 2]),
+        ..Exercise::of(&routes::LIST_SUPPRESSIONS)
+    },
+    Exercise::of(&routes::READ_SUPPRESSION),
+    Exercise::of(&routes::DELETE_SUPPRESSION),
     Exercise {
         body: |organisation| checkout(organisation, 1).to_string(),
         demo: |organisation, _| id(organisation, kind::AGENCY, 0),

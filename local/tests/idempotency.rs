@@ -53,7 +53,7 @@ async fn carried_out_again(stack: &Stack, route: &Route, call: &Call) -> Answer 
     let wanted = match exercise(route).further {
         Further::Effect => (route.success, true),
         // An upsert that finds its record answers 200.
-        Further::NoEffect if *route == routes::UPSERT_CONTACT => (200, false),
+        Further::NoEffect if [routes::UPSERT_CONTACT, routes::CREATE_SUPPRESSION].contains(route) => (200, false),
         Further::NoEffect => (route.success, false),
         Further::Conflict => (409, false),
     };

@@ -339,7 +339,7 @@ async fn campaign(journey: &mut Journey) {
     let says = "Wait. Within a minute each contact has a conversation with the message.";
     let path = "/api/v1/campaign/get/$CAMPAIGN";
     let read = journey.step_until(says, path, (".data.status", "completed")).await;
-    assert_eq!(read["counts"]["sent"], 2);
+    assert_eq!(read["counts"]["stored"], 2);
     let keep = [("CALL_1", ".data.items[0].conversation_id"), ("CALL_2", ".data.items[1].conversation_id")];
     let path = "/api/v1/campaign/contact/list/$CAMPAIGN";
     journey
@@ -350,6 +350,9 @@ async fn campaign(journey: &mut Journey) {
             &keep,
         )
         .await;
+    let says = "Grace wants no more messages: suppress her telephone number. Campaigns leave her out from now on.";
+    let grace = json!({"phone_number": "+31 20 123 45 67", "channel": "message", "reason": "Asked by letter"});
+    journey.step(says, ("POST", "/api/v1/suppression"), grace, &[("SUPPRESSION", ".data.id")]).await;
 }
 
 /// An agency that sells the service.
@@ -419,6 +422,7 @@ async fn clean_up(journey: &mut Journey) {
             &[
                 ("DELETE", "/api/v1/contact/$ADA"),
                 ("DELETE", "/api/v1/contact/$GRACE"),
+                ("DELETE", "/api/v1/suppression/$SUPPRESSION"),
                 ("DELETE", "/api/v1/tag/$TAG"),
                 ("DELETE", "/api/v1/widget/$WIDGET"),
                 ("DELETE", "/api/v1/datasource/$SOURCE"),

@@ -9,6 +9,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 mod addresses;
 mod alarms;
 mod aliases;
+mod attempts;
 mod audit;
 mod campaigns;
 mod canary;
@@ -70,6 +71,7 @@ mod stored;
 mod stream;
 mod subscriptions;
 mod supply;
+mod suppressed;
 mod table;
 mod template;
 mod tour;
@@ -142,6 +144,7 @@ mod campaign {
 mod campaign_contact {
     mod delete_campaign_contact;
     mod list_campaign_contacts;
+    mod report_campaign_contact_outcome;
 }
 mod conversation {
     mod add_message;
@@ -152,6 +155,7 @@ mod conversation {
     mod read_conversation;
     mod read_conversation_transcript;
     mod receive_message;
+    mod report_conversation_outcome;
     mod send_message;
     mod start_call;
     mod update_conversation;
@@ -173,6 +177,10 @@ mod delivery {
 }
 mod link {
     mod create_link_tag_entity;
+}
+mod suppression {
+    mod create_suppression;
+    mod import_suppressions;
 }
 mod webhook {
     mod create_webhook;

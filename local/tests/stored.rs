@@ -78,6 +78,7 @@ fn records() -> Vec<(&'static str, &'static str, Reads)> {
         ("RetiredWebhook", "#RETIRED_WEBHOOK#", reads::<RetiredWebhook>),
         ("ReceivedMessage", "#RECEIVED#", reads::<ReceivedMessage>),
         ("RunMarker", "#RUN#", reads::<RunMarker>),
+        ("Suppression", "", reads::<Suppression>),
         ("Tag", "", reads::<Tag>),
         ("UsageReport", "#USAGE_REPORT#", reads::<UsageReport>),
         ("User", "", reads::<User>),

@@ -4,6 +4,7 @@
 //! derives the struct, the reader and the JSON schema. The messages themselves are the constants of [`words`].
 
 pub mod bounded;
+pub mod each;
 pub mod form;
 mod issue;
 mod object;

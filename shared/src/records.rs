@@ -18,6 +18,8 @@ pub mod due;
 pub mod event;
 pub mod form;
 pub mod intent;
+pub mod outcome;
+pub mod suppression;
 pub mod tag;
 pub mod usage;
 pub mod user;
@@ -51,6 +53,8 @@ pub mod prelude {
     pub use crate::records::event::{self, Event, EventId, EventKind, EventPage, EventQuery, EventTypes};
     pub use crate::records::form::*;
     pub use crate::records::intent::*;
+    pub use crate::records::outcome::{NewOutcome, OutcomeReport};
+    pub use crate::records::suppression::{self, ImportedSuppressions, NewSuppression, NewSuppressions, Suppression};
     pub use crate::records::tag::*;
     pub use crate::records::usage::{self, NewUsageReport, Usage, UsageQuery, UsageReport};
     pub use crate::records::user::*;

@@ -129,6 +129,8 @@ routes! {
     DELETE_CONTACT_CUSTOM_FIELD         "contact-custom-field" "delete-contact-custom-field"    DELETE "/api/v1/contact_custom_field/{contact_custom_field_id}"     Write  200     256;
     CREATE_LINK_TAG_ENTITY              "link"              "create-link-tag-entity"            POST   "/api/v1/link_tag_entity"                                    Write  201     256;
     DELETE_LINK_TAG_ENTITY              "link"              "delete-link-tag-entity"            DELETE "/api/v1/link_tag_entity/{link_tag_entity_id}"               Write  200     256;
+    REPORT_CAMPAIGN_CONTACT_OUTCOME     "campaign-contact"  "report-campaign-contact-outcome"   POST   "/api/v1/campaign_contact/{campaign_contact_id}/outcome"     Write  200     256;
+    REPORT_CONVERSATION_OUTCOME         "conversation"      "report-conversation-outcome"       POST   "/api/v1/conversation/{conversation_id}/outcome"             Write  200     256;
     READ_CONVERSATION_TRANSCRIPT        "conversation"      "read-conversation-transcript"      GET    "/api/v1/conversation/{conversation_id}/transcript"          Read   200     256;
     LIST_CONTACT_CONVERSATIONS          "conversation"      "list-contact-conversations"        GET    "/api/v1/conversation/by-contact/{contact_id}"               Read   200     256;
     DELETE_CAMPAIGN                     "campaign"          "delete-campaign"                   DELETE "/api/v1/campaign/{campaign_id}"                             Write  200     256;
@@ -170,6 +172,11 @@ routes! {
     CREATE_CAPTURED_INTENT              "captured-intent"   "create-captured-intent"            POST   "/api/v1/conversation/{conversation_id}/captured_intent"     Write  201     256;
     LIST_CAPTURED_INTENTS               "captured-intent"   "list-captured-intents"             GET    "/api/v1/capturedintent"                                     Read   200     256;
     READ_CAPTURED_INTENT                "captured-intent"   "read-captured-intent"              GET    "/api/v1/captured_intent/{captured_intent_id}"               Read   200     256;
+    CREATE_SUPPRESSION                  "suppression"       "create-suppression"                POST   "/api/v1/suppression"                                         Write  201     256;
+    IMPORT_SUPPRESSIONS                 "suppression"       "import-suppressions"               POST   "/api/v1/suppression/import"                                  Write  200     4096;
+    LIST_SUPPRESSIONS                   "suppression"       "list-suppressions"                 GET    "/api/v1/suppression"                                         Read   200     256;
+    READ_SUPPRESSION                    "suppression"       "read-suppression"                  GET    "/api/v1/suppression/{suppression_id}"                        Read   200     256;
+    DELETE_SUPPRESSION                  "suppression"       "delete-suppression"                DELETE "/api/v1/suppression/{suppression_id}"                        Write  200     256;
 }
 
 #[rustfmt::skip]

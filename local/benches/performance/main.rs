@@ -31,6 +31,7 @@ mod neighbours;
 mod organisation;
 mod sizes;
 mod start;
+mod suppressions;
 mod ticks;
 mod tls;
 mod twin;
@@ -109,6 +110,8 @@ enum Measure {
     Neighbours,
     /// Contacts and deferred deliveries of a tick, by its processor time
     Ticks,
+    /// The dispatch of a campaign beside a hundred thousand suppressions
+    Suppressions,
     /// Bodies of 256 KiB that mean no good, beside a plain parse
     Bodies,
     /// The same service in Python, and as one would first write it
@@ -186,7 +189,7 @@ async fn measure_new(bench: &mut Bench) -> Result<ExitCode> {
 impl Measure {
     /// Whether it runs inside the harness, and needs no build of a function.
     const fn is_in_process(self) -> bool {
-        matches!(self, Self::Ceilings | Self::Events | Self::Neighbours)
+        matches!(self, Self::Ceilings | Self::Events | Self::Neighbours | Self::Suppressions)
     }
 
     /// Whether the functions are compared with other programs, which take long to build.
@@ -206,6 +209,7 @@ impl Measure {
                 | Self::Deliveries
                 | Self::Neighbours
                 | Self::Ticks
+                | Self::Suppressions
                 | Self::Build
                 | Self::FirstBuild
         )
@@ -240,6 +244,7 @@ impl Measure {
                 bench.build_sender()?;
                 ticks::measure(bench, figures)
             }
+            Self::Suppressions => suppressions::measure(bench, figures).await,
             Self::Bodies => bodies::measure(bench, figures).await,
             Self::Twin => twin::measure(bench, figures).await,
             Self::Build => build::measure(bench, figures),

@@ -4,7 +4,7 @@
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use shared::records::campaign;
-use shared::records::campaign::{Campaign, CampaignContact, ContactStatus};
+use shared::records::campaign::{Campaign, CampaignContact, ContactStatus, Unreached};
 use shared::records::conversation;
 use shared::records::conversation::{Conversation, Message};
 use shared::records::delivery::{self, DeliveryOutcome};
@@ -108,7 +108,8 @@ pub(super) async fn add_campaign_contacts(table: &Table, records: Vec<Value>) ->
     for (contact, queued) in contacts.iter().zip(&queued) {
         if let Some(error) = &contact.error {
             let campaign = table.get(contact.campaign_id).await.map_err(trouble)?;
-            campaign::fail_contact(table, &campaign, queued, error, contact.updated_at).await.map_err(trouble)?;
+            let why = Unreached::Failed(error);
+            campaign::end_contact(table, &campaign, queued, why, contact.updated_at).await.map_err(trouble)?;
         }
     }
     Ok(())

@@ -331,6 +331,7 @@ pub mod kind {
     pub const NEW_CAMPAIGN: u8 = 21;
     pub const CAPTURED_FORM: u8 = 22;
     pub const CAPTURED_INTENT: u8 = 23;
+    pub const SUPPRESSION: u8 = 28;
 }
 
 /// A request with a key; `path` may have a query.
@@ -492,14 +493,15 @@ pub fn as_stored(stack: &Stack) -> Vec<BTreeMap<String, AttributeValue>> {
     }
 }
 
-/// Every item of the table, in order, without the tokens of reservations, whose names are random, and without the days
-/// on which keys were used, which also a refused request notes. Its secrets are open: they are never sealed into the
+/// Every item of the table, in order, without the tokens of reservations, whose names are random, without the marks of
+/// the guard of suppressions, which are random too, and without the days on which keys were used, which also a refused
+/// request notes. Its secrets are open: they are never sealed into the
 /// same bytes.
 pub async fn everything(stack: &Stack) -> Vec<BTreeMap<String, AttributeValue>> {
     let mut items = as_stored(stack);
     open_secrets(&stack.kms.secrets(), &mut items).await;
     let text = |item: &BTreeMap<String, AttributeValue>, name| item[name].as_s().unwrap().clone();
-    items.retain(|item| !item.contains_key("used_on"));
+    items.retain(|item| !["used_on", "mark"].iter().any(|name| item.contains_key(*name)));
     for head in items.iter_mut().filter(|item| text(item, "sk") == LIST_HEAD) {
         head.retain(|name, _| ["pk", "sk", "next_ordinal"].contains(&name.as_str()));
     }

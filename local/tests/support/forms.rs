@@ -120,9 +120,9 @@ pub const FORMS: &[Form] = &[
     form(
         "ORG#<org>#CAMPAIGN_RUN#<run>",
         "OUTCOMES#<part>",
-        "count of sent and failed contacts",
-        "{records/campaign/progress.rs:SHARDS}",
-        "records/campaign/storage.rs",
+        "counts of contacts by status and by outcome",
+        "{records/campaign/counts.rs:SHARDS}",
+        "records/campaign/counts.rs",
     ),
     form(
         "ORG#<org>#CAMPAIGN_RUN#<run>",
@@ -365,6 +365,13 @@ pub const FORMS: &[Form] = &[
         "one for {table/ordinals.rs:SECTION} × {table/ordinals.rs:BLOCK} rows of the list",
         "filter_section_of_volume",
         "table/filters/follow.rs",
+    ),
+    form(
+        "ORG#<org>#SUPPRESSION_GUARD",
+        "<part>",
+        "mark of the last suppression",
+        "{records/suppression/check.rs:SHARDS}",
+        "records/suppression/check.rs",
     ),
     form(
         "ORG#<org>#TAG_LINKS#<tag>",

@@ -2,6 +2,8 @@
 //!
 //! An event that nobody subscribes to is not made. The webhooks of an organisation are read once in half a minute.
 
+mod campaign_contact;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::future::try_join_all;
@@ -29,6 +31,7 @@ use crate::records::event::kind::{RECORDS, RecordKinds, Sign};
 use crate::records::event::{self, Event, EventId, EventKind, LONGEST, pending};
 use crate::records::form::Form;
 use crate::records::intent::{Intent, IntentLink};
+use crate::records::suppression::Suppression;
 use crate::records::tag::{Link, Tag};
 use crate::records::user::User;
 use crate::records::webhook::Webhook;
@@ -63,13 +66,14 @@ pub(super) fn is_told(change: &Change) -> bool {
     change.record_name().is_some_and(|name| {
         name == Conversation::NAME
             || kinds_of(name).is_some()
+            || (name == CampaignContact::NAME && !change.is_removal())
             || CAMPAIGN_DELIVERY_ENDED.includes(Delivery::NAME, change)
     })
 }
 
 /// The names of the records whose changes are told.
 pub(super) fn records() -> impl Iterator<Item = &'static str> {
-    RECORDS.iter().map(|kinds| kinds.record).chain([Conversation::NAME])
+    RECORDS.iter().map(|kinds| kinds.record).chain([Conversation::NAME, CampaignContact::NAME])
 }
 
 fn kinds_of(record: &str) -> Option<&'static RecordKinds> {
@@ -198,7 +202,10 @@ impl<'a> Telling<'a> {
             return self.of_conversation(change).await;
         }
         if name == Delivery::NAME {
-            return self.of_campaign_contact(change).await;
+            return self.of_ended_delivery(change).await;
+        }
+        if name == CampaignContact::NAME {
+            return self.of_reported_outcome(change).await;
         }
         // The webhook of a form needs no subscription.
         let is_wanted =
@@ -243,25 +250,6 @@ impl<'a> Telling<'a> {
         is.is_open()
             && self.is_wanted(EventKind::CONVERSATION_UPDATED, scope_of(is))
             && JsonObject::of(was) != JsonObject::of(is)
-    }
-
-    /// The event that the delivery to a contact of a campaign has ended.
-    async fn of_campaign_contact(&self, change: &Change) -> Result<ChangeEvents> {
-        let kind = EventKind::CAMPAIGN_CONTACT_UPDATED;
-        if !self.subscriptions.include_any([kind]) {
-            return Ok(ChangeEvents::default());
-        }
-        let ended = change.record::<Delivery>()?;
-        let Some((campaign, id)) = ended.and_then(|ended| ended.campaign_id.zip(ended.campaign_contact_id)) else {
-            return Ok(ChangeEvents::default());
-        };
-        let found =
-            futures_util::try_join!(self.table.find::<Campaign>(campaign), self.table.find::<CampaignContact>(id))?;
-        let (Some(campaign), Some(contact)) = found else { return Ok(ChangeEvents::default()) };
-        let scope = EventScope { assistant_id: campaign.assistant_id, widget_id: campaign.widget_id };
-        let data = JsonObject::of(&contact.as_answered_in(&campaign));
-        let told = data.and_then(|data| made(kind, data, None, change));
-        Ok(told.map(|told| Told { scope, ..told }).into())
     }
 
     /// Whether a webhook may get an event of this kind.
@@ -438,6 +426,7 @@ const SHOWN: &[ShownRecord] = &[
     shown::<Intent>(),
     shown::<IntentLink>(),
     shown::<Link>(),
+    shown::<Suppression>(),
     shown::<Tag>(),
     shown::<User>(),
     shown::<Webhook>(),

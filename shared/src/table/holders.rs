@@ -59,6 +59,11 @@ impl Table {
         held.map(|(place, item)| Ok((place, target_id(item)?))).collect()
     }
 
+    /// The condition that no row of the list has this unique value.
+    pub(crate) fn require_unheld<R: Listed>(&self, of: R::Of, term: &Term) -> Write {
+        Write::check(holder(&self.tenant, &R::list(of), term), Condition::absent())
+    }
+
     /// The page of the row that has the unique values of `query`.
     pub(super) async fn with_unique<R: Listed>(&self, of: R::Of, query: &ListQuery<R>) -> Result<Page<R>, TableError> {
         let list = R::list(of);

@@ -152,6 +152,8 @@ ids! {
     RecordId "record_id";
     /// A role of a user.
     RoleId "role_id";
+    /// A suppression.
+    SuppressionId "suppression_id";
     /// A tag.
     TagId "tag_id";
     /// A user.

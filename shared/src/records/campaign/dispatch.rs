@@ -6,18 +6,20 @@ use std::ops::Range;
 
 use super::progress;
 use super::rate_limit;
+use super::reachable::Reachable;
 use super::storage;
 use crate::records::assistant::{Assistant, ConversationSettings};
 use crate::records::campaign::contact_pointers::StagedContacts;
 use crate::records::campaign::rate_limit::Limited;
 use crate::records::campaign::storage::campaign_of;
 use crate::records::campaign::{
-    Campaign, CampaignContact, CampaignText, Dispatch, Dispatched, Lease, Places, together,
+    Campaign, CampaignContact, CampaignText, Dispatch, Dispatched, Lease, Prepared, Unreached, together,
 };
 use crate::records::conversation;
 use crate::records::conversation::{Conversation, NewMessage, SenderType};
 use crate::records::delivery::NewDelivery;
 use crate::records::due::Due;
+use crate::records::suppression::SuppressedChannel;
 use crate::records::widget::Widget;
 use crate::request::error::{Error, Result};
 use crate::request::event::EventContext;
@@ -95,7 +97,7 @@ async fn send(cx: &EventContext<'_>, table: &Table, key: &Key, deadline: Timesta
             Some(chunk) => chunk,
             None => chunk(cx, table, &lease.campaign, (lease.next..end, &hidden), until).await?,
         };
-        let Some(Chunk { contacts, slots, next }) = found else {
+        let Some(Chunk { contacts, slots, next, again }) = found else {
             return Ok(lease.release(table, clock.now()).await?);
         };
         // At high rates the times of the next contacts are reserved before the current ones have passed.
@@ -113,7 +115,7 @@ async fn send(cx: &EventContext<'_>, table: &Table, key: &Key, deadline: Timesta
         }
         dispatched?;
         ahead = further?;
-        if !lease.renew(table, next, clock.now()).await? {
+        if !lease.renew(table, (next, again), clock.now()).await? {
             return Ok(());
         }
     }
@@ -161,6 +163,8 @@ struct Chunk {
     slots: Vec<Timestamp>,
     /// The place after the last of them.
     next: u32,
+    /// The first time at which a contact that was passed over may be dispatched again.
+    again: Option<Timestamp>,
 }
 
 /// The next contacts to dispatch; `None` if the first one would be later than `deadline`. Contacts that were dispatched
@@ -175,7 +179,7 @@ async fn chunk(
     let (clock, rate) = (&cx.service.clock, cx.service.config.rate());
     let count = CHUNK.max(rate / 2).min(rate);
     let (mut next, mut window) = (places.start, count);
-    let mut contacts = Vec::new();
+    let (mut contacts, mut again) = (Vec::new(), None);
     while contacts.is_empty() && next < places.end {
         if clock.now() > until.deadline {
             return Ok(None);
@@ -188,6 +192,9 @@ async fn chunk(
         contacts = found;
         let is_dead = |contact: &CampaignContact| hidden.dead.iter().any(|staged| staged.has(contact.id));
         contacts.retain(|contact| contact.is_waiting_in(campaign) && !is_dead(contact));
+        let now = clock.now();
+        again = contacts.iter().filter_map(|contact| contact.next_attempt_at.filter(|at| *at > now)).chain(again).min();
+        contacts.retain(|contact| contact.next_attempt_at.is_none_or(|at| at <= now));
         next = end;
         window = SEARCH.max(count);
         // Contacts after the last one wait for the next chunk.
@@ -195,12 +202,6 @@ async fn chunk(
             next = first_left;
             contacts.truncate(count as usize);
         }
-        let invited: Vec<ContactId> = contacts.iter().map(|contact| contact.contact_id).collect();
-        let gone = storage::missing_contacts(table, &invited).await?;
-        for contact in contacts.iter().filter(|contact| gone.contains(&contact.contact_id)) {
-            progress::fail_contact(table, campaign, contact, "the contact is gone", clock.now()).await?;
-        }
-        contacts.retain(|contact| !gone.contains(&contact.contact_id));
     }
     let wanted = u32::try_from(contacts.len()).unwrap_or(u32::MAX);
     let slots = match campaign.widget_id.filter(|_| wanted > 0) {
@@ -219,7 +220,7 @@ async fn chunk(
         next = place;
         contacts.truncate(open);
     }
-    Ok(Some(Chunk { contacts, slots, next }))
+    Ok(Some(Chunk { contacts, slots, next, again }))
 }
 
 /// Dispatches contacts in groups of `together`, each contact at its time or later.
@@ -249,8 +250,8 @@ async fn dispatch_all(
         match futures_util::join!(this, next) {
             (Ok(()), next) => prepared = next?,
             (Err(error), next) => {
-                if let Ok(Some((_, places))) = next {
-                    places.give_back(table).await;
+                if let Ok(Some(prepared)) = next {
+                    prepared.give_back(table).await;
                 }
                 return Err(error);
             }
@@ -274,6 +275,9 @@ impl CampaignChannel {
     async fn of(table: &Table, widget: Option<WidgetId>) -> Result<Self, TableError> {
         let Some(id) = widget else { return Ok(Self::Closed("the campaign has no widget")) };
         let Some(widget) = table.find::<Widget>(id).await? else { return Ok(Self::Closed("the widget is gone")) };
+        if widget.makes_calls_without_connector() {
+            return Ok(Self::Closed("the widget has no connector"));
+        }
         let Some(assistant) = widget.assistant_id else { return Ok(Self::Closed("the widget has no assistant")) };
         Ok(match table.find::<Assistant>(assistant).await? {
             Some(found) => Self::Open(Box::new(widget), (assistant, found.conversation)),
@@ -281,9 +285,6 @@ impl CampaignChannel {
         })
     }
 }
-
-/// Contacts that are ready for dispatch.
-type Prepared = (Vec<Dispatch>, Places);
 
 /// Dispatches `prepared` contacts together, or one by one if one of them prevents that, or stores why they fail.
 async fn dispatch(
@@ -298,17 +299,17 @@ async fn dispatch(
         CampaignChannel::Open(widget, assistant) => (&**widget, *assistant),
         CampaignChannel::Closed(reason) => {
             for contact in contacts {
-                progress::fail_contact(table, campaign, contact, reason, now).await?;
+                progress::end_contact(table, campaign, contact, Unreached::Failed(reason), now).await?;
             }
             return Ok(());
         }
     };
     if contacts.len() > 1 {
-        let (all, places) = match prepared.take() {
+        let all = match prepared.take() {
             Some(prepared) => prepared,
             None => prepare(cx, table, campaign, contacts, channel).await?,
         };
-        match progress::dispatch_together(table, campaign, &all, places, now).await {
+        match progress::dispatch_together(table, campaign, all, now).await {
             Ok(Dispatched::Done) => return Ok(()),
             // The quota may leave room for some of them.
             Ok(_) | Err(TableError::QuotaReached(_)) => {}
@@ -318,17 +319,18 @@ async fn dispatch(
     for contact in contacts.chunks(1) {
         let mut attempts = ATTEMPTS;
         loop {
-            let (one, place) = match prepared.take() {
+            let one = match prepared.take() {
                 Some(prepared) => prepared,
                 None => prepare(cx, table, campaign, contact, channel).await?,
             };
-            if progress::dispatch_together(table, campaign, &one, place, now).await? != Dispatched::ConversationChanged
-            {
-                break;
+            match progress::dispatch_together(table, campaign, one, now).await? {
+                Dispatched::Done | Dispatched::Stopped => break,
+                Dispatched::SuppressionsChanged => continue,
+                Dispatched::ConversationChanged => attempts -= 1,
             }
-            attempts -= 1;
             if attempts == 0 {
-                progress::fail_contact(table, campaign, &contact[0], "the conversation kept changing", now).await?;
+                let reason = Unreached::Failed("the conversation kept changing");
+                progress::end_contact(table, campaign, &contact[0], reason, now).await?;
                 break;
             }
         }
@@ -336,7 +338,8 @@ async fn dispatch(
     Ok(())
 }
 
-/// Prepares the dispatch of contacts.
+/// Prepares the dispatch of contacts. Those that are gone, or that must not be contacted, get their status and are left
+/// out.
 async fn prepare(
     cx: &EventContext<'_>,
     table: &Table,
@@ -344,20 +347,26 @@ async fn prepare(
     contacts: &[CampaignContact],
     channel: (&Widget, AssistantOfWidget),
 ) -> Result<Prepared> {
-    let mut threads = if campaign.start_new_conversation {
-        HashMap::new()
-    } else {
-        let invited: Vec<ContactId> = contacts.iter().map(|contact| contact.contact_id).collect();
-        conversation::open_threads(table, channel.0.id, &invited, campaign.message.as_deref().unwrap_or_default())
-            .await?
+    let invited: Vec<ContactId> = contacts.iter().map(|contact| contact.contact_id).collect();
+    let threads = async {
+        if campaign.start_new_conversation {
+            return Ok(HashMap::new());
+        }
+        let message = campaign.message.as_deref().unwrap_or_default();
+        conversation::open_threads(table, channel.0.id, &invited, message).await
     };
-    let all = contacts.iter().map(|contact| {
-        let thread = threads.remove(&contact.contact_id);
-        prepare_one(cx, campaign, contact, thread, channel)
-    });
-    let all: Vec<Dispatch> = all.collect();
-    let places = progress::places_for(table, &all).await?;
-    Ok((all, places))
+    let send = SuppressedChannel::of_send(channel.0.widget_type.calls());
+    let (mut threads, reached) = futures_util::try_join!(threads, Reachable::read(table, campaign.id, &invited, send))?;
+    let mut dispatches = Vec::with_capacity(contacts.len());
+    for contact in contacts {
+        if let Some(reason) = reached.refused.get(&contact.contact_id) {
+            progress::end_contact(table, campaign, contact, *reason, cx.service.clock.now()).await?;
+        } else {
+            let thread = threads.remove(&contact.contact_id);
+            dispatches.push(prepare_one(cx, campaign, contact, thread, channel));
+        }
+    }
+    Ok(Prepared::new(table, dispatches, reached.guard).await?)
 }
 
 /// Prepares the dispatch of one contact.

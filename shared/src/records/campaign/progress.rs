@@ -4,10 +4,12 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use uuid::Uuid;
 
-use super::storage::{SENT, as_read, failed_in, outcomes};
+use super::counts::Tally;
+use super::storage::as_read;
 use super::{Campaign, CampaignContact, CampaignStatus, ContactStatus, MessagePosition};
 use crate::records::conversation::{Conversation, Message, NewMessage};
 use crate::records::delivery::{Delivery, DeliveryOutcome, DeliveryState, NewDelivery};
+use crate::records::suppression::ReadGuard;
 use crate::table::cascade;
 use crate::table::error::{Cancelled, was_done};
 use crate::table::expression::{Condition, UpdateExpression};
@@ -18,15 +20,12 @@ use crate::table::{Table, TableError};
 use crate::values::id::{CampaignContactId, CampaignId, EndpointId, MessageId};
 use crate::values::time::Timestamp;
 
-/// Items that count the results of a campaign's contacts: so many deliveries may end at the same time without a
-/// conflict.
-const SHARDS: u32 = 32;
 /// Deliveries of a removed widget that are ended at the same time.
 const ENDED_TOGETHER: usize = 32;
-/// Contacts that one transaction dispatches where each also gets a delivery: six of its hundred actions, and two for all
-/// of them.
-const TOGETHER: u32 = 16;
-/// Contacts that one transaction dispatches where none gets a delivery: four actions each, and three for all of them.
+/// Contacts that one transaction dispatches where each also gets a delivery: six of its hundred actions, and three for
+/// all of them.
+pub(super) const TOGETHER: u32 = 16;
+/// Contacts that one transaction dispatches where none gets a delivery: four actions each, and four for all of them.
 const WITHOUT_DELIVERY: u32 = 24;
 
 /// The most contacts that are dispatched together, with or without a delivery to a connector.
@@ -51,15 +50,58 @@ pub struct Dispatch {
 
 /// The ordinals reserved for the rows of the dispatch.
 #[derive(Debug)]
-pub struct Places {
+struct Places {
     conversations: Option<Reservation>,
     deliveries: Option<Reservation>,
 }
 
 impl Places {
+    async fn give_back(self, table: &Table) {
+        table.give_back(self.conversations.into_iter().chain(self.deliveries)).await;
+    }
+}
+
+/// Contacts that are ready for dispatch.
+#[derive(Debug)]
+pub struct Prepared {
+    dispatches: Vec<Dispatch>,
+    places: Places,
+    guard: ReadGuard,
+}
+
+impl Prepared {
+    /// Reserves ordinals for the rows of the dispatches. The guard was read before the contacts were looked up in the
+    /// suppressions.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub async fn new(table: &Table, dispatches: Vec<Dispatch>, guard: ReadGuard) -> Result<Self, TableError> {
+        let places = places_for(table, &dispatches).await?;
+        Ok(Self { dispatches, places, guard })
+    }
+
     /// Returns the ordinals of rows that were not written.
     pub async fn give_back(self, table: &Table) {
-        table.give_back(self.conversations.into_iter().chain(self.deliveries)).await;
+        self.places.give_back(table).await;
+    }
+}
+
+/// Why a contact ends without a delivery.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unreached<'a> {
+    /// It cannot be contacted, for this reason.
+    Failed(&'a str),
+    /// Its telephone number or e-mail address is suppressed.
+    Suppressed,
+}
+
+impl<'a> Unreached<'a> {
+    /// The status of the contact, and the reason that it shows.
+    const fn status(self) -> (ContactStatus, &'a str) {
+        match self {
+            Self::Failed(reason) => (ContactStatus::Failed, reason),
+            Self::Suppressed => (ContactStatus::Suppressed, "its telephone number or e-mail address is suppressed"),
+        }
     }
 }
 
@@ -72,6 +114,8 @@ pub enum Dispatched {
     Stopped,
     /// A conversation to continue has changed since it was read.
     ConversationChanged,
+    /// A suppression was made since the contacts were looked up.
+    SuppressionsChanged,
 }
 
 /// The step that removes the deliveries of a removed widget's connector. Contacts whose delivery has not arrived are
@@ -95,25 +139,6 @@ pub fn remove_deliveries(table: &Table, widget: Uuid, now: Timestamp) -> BoxFutu
     })
 }
 
-/// The action that adds contacts of which `first` is one to the count of sent or of failed ones; a negative number
-/// subtracts them. A contact that fails in a round has failed in all rounds before, which no longer count.
-pub(super) fn tally(
-    table: &Table,
-    first: CampaignContactId,
-    (status, round): (ContactStatus, u32),
-    by: i64,
-) -> Option<Write> {
-    let count = |attribute: &str| UpdateExpression::new().add(attribute, number(by));
-    let counting = match (status, round) {
-        (ContactStatus::Sent, _) => count(SENT),
-        (ContactStatus::Failed, 0) => count(&failed_in(0)),
-        (ContactStatus::Failed, _) => count(&failed_in(round)).remove(&failed_in(round - 1)),
-        (ContactStatus::Queued | ContactStatus::Cancelled, _) => return None,
-    };
-    let shard = first.place().unwrap_or_default() / TOGETHER % SHARDS;
-    Some(Write::update(outcomes(&table.tenant, first.run(), shard), counting))
-}
-
 /// The condition that a campaign is being sent with the text that was read: it is neither cancelled nor paused.
 fn under_way(table: &Table, campaign: &Campaign) -> Write {
     let is_sent = "#status IN (:queued, :in_progress) \
@@ -129,14 +154,12 @@ fn under_way(table: &Table, campaign: &Campaign) -> Write {
 /// The change of a contact that gets a status, with the reason where it failed.
 fn contact_in(status: ContactStatus, error: Option<String>, now: Timestamp) -> UpdateExpression {
     let error = error.map_or_else(null, text);
-    UpdateExpression::new().set("status", text(status.as_str())).set("error", error).set("updated_at", text(now))
+    let version = UpdateExpression::new().add("version", number(1));
+    version.set("status", text(status.as_str())).set("error", error).set("updated_at", text(now))
 }
 
 /// Reserves ordinals for the rows of the dispatch.
-///
-/// # Errors
-/// [`TableError`].
-pub async fn places_for(table: &Table, dispatches: &[Dispatch]) -> Result<Places, TableError> {
+async fn places_for(table: &Table, dispatches: &[Dispatch]) -> Result<Places, TableError> {
     let count = |wanted: fn(&Dispatch) -> bool| dispatches.iter().filter(|dispatch| wanted(dispatch)).count() as u64;
     let endpoint = dispatches.iter().find_map(|dispatch| dispatch.connector.as_ref()).map(|(endpoint, _)| *endpoint);
     let (openings, deliveries) =
@@ -164,10 +187,13 @@ pub async fn places_for(table: &Table, dispatches: &[Dispatch]) -> Result<Places
 pub async fn dispatch_together(
     table: &Table,
     campaign: &Campaign,
-    dispatches: &[Dispatch],
-    places: Places,
+    prepared: Prepared,
     now: Timestamp,
 ) -> Result<Dispatched, TableError> {
+    let Prepared { dispatches, places, guard } = prepared;
+    if dispatches.is_empty() {
+        return Ok(Dispatched::Done);
+    }
     // Read before the transaction, which counts them.
     let first = dispatches.first().map(|dispatch| dispatch.contact.id.0).unwrap_or_default();
     let sends = match table.allow_sends(dispatches.len() as u64, first, now).await {
@@ -180,17 +206,19 @@ pub async fn dispatch_together(
     let Places { conversations, deliveries } = places;
     let mut transaction = Transaction::new(table).otherwise(Dispatched::ConversationChanged);
     transaction.write(under_way(table, campaign)).or(Dispatched::Stopped);
-    // A contact without a delivery is sent with this dispatch.
-    let mut sent = dispatches.iter().filter(|dispatch| dispatch.connector.is_none());
-    if let Some(first) = sent.next() {
-        let count = i64::try_from(sent.count() + 1).unwrap_or(i64::MAX);
-        transaction.write_all(tally(table, first.contact.id, (ContactStatus::Sent, campaign.round), count));
+    // The message to a contact without a delivery is stored with this dispatch.
+    let mut stored = dispatches.iter().filter(|dispatch| dispatch.connector.is_none());
+    if let Some(first) = stored.next() {
+        let count = i64::try_from(stored.count() + 1).unwrap_or(i64::MAX);
+        let tally = Tally::default().status((ContactStatus::Stored, campaign.round), count);
+        transaction.write_all(tally.write(table, first.contact.id));
     }
-    let messages = contact_messages(dispatches, (conversations.as_ref(), deliveries.as_ref()), now);
+    let messages = contact_messages(&dispatches, (conversations.as_ref(), deliveries.as_ref()), now);
     // The contacts come first: if several conditions fail, the one of a contact is reported first.
     for (dispatch, contact_message) in dispatches.iter().zip(&messages) {
         transaction.write(dispatched(table, campaign, dispatch, contact_message, now)?).or(Dispatched::Stopped);
     }
+    transaction.write(guard.unchanged()).or(Dispatched::SuppressionsChanged);
     for (dispatch, contact_message) in dispatches.iter().zip(messages) {
         write_message(&mut transaction, campaign, dispatch, contact_message, now)?;
     }
@@ -236,7 +264,7 @@ fn dispatched(
     contact_message: &ContactMessage,
     now: Timestamp,
 ) -> Result<Write, TableError> {
-    let status = if dispatch.connector.is_none() { ContactStatus::Sent } else { ContactStatus::Queued };
+    let status = if dispatch.connector.is_none() { ContactStatus::Stored } else { ContactStatus::Queued };
     let delivery = dispatch.connector.as_ref().map(|(_, new)| new.id(contact_message.place));
     let mut positions = dispatch.contact.message_positions();
     let Conversation { id, chat_count, .. } = contact_message.conversation;
@@ -248,6 +276,14 @@ fn dispatched(
         .set("delivery_id", delivery.map_or_else(null, text))
         .set("endpoint_id", dispatch.connector.as_ref().map_or_else(null, |(endpoint, _)| text(endpoint)))
         .set("said", attribute(&positions)?);
+    let before = dispatch.contact.times_dispatched();
+    let dispatched = if before == 0 {
+        dispatched
+    } else {
+        // The first attempt follows from the conversation: most contacts have no other one.
+        let again = dispatched.set("attempts", number(before + 1)).set("sent_at", text(now));
+        again.set("next_attempt_at", null())
+    };
     let key = table.key::<CampaignContact>(dispatch.contact.id);
     Ok(Write::update(key, dispatched).when(as_read(&dispatch.contact)))
 }
@@ -274,24 +310,27 @@ fn write_message(
     Ok(())
 }
 
-/// Stores that a contact has failed without a delivery, unless it has changed since it was read.
+/// Stores why a contact ends without a delivery, unless it has changed since it was read.
 ///
 /// # Errors
 /// [`TableError`].
-pub async fn fail_contact(
+pub async fn end_contact(
     table: &Table,
     campaign: &Campaign,
     contact: &CampaignContact,
-    error: &str,
+    refused: Unreached<'_>,
     now: Timestamp,
 ) -> Result<(), TableError> {
-    let failed = contact_in(ContactStatus::Failed, Some(error.to_owned()), now)
+    let (status, error) = refused.status();
+    let ended = contact_in(status, Some(error.to_owned()), now)
         .set("conversation_id", null())
+        .set("attempts", number(contact.times_dispatched()))
+        .set("next_attempt_at", null())
         .set("round", number(campaign.round))
         .set("said", attribute(&contact.message_positions())?);
-    let failed = Write::update(table.key::<CampaignContact>(contact.id), failed).when(as_read(contact));
-    let mut writes = vec![failed, under_way(table, campaign)];
-    writes.extend(tally(table, contact.id, (ContactStatus::Failed, campaign.round), 1));
+    let ended = Write::update(table.key::<CampaignContact>(contact.id), ended).when(as_read(contact));
+    let mut writes = vec![ended, under_way(table, campaign)];
+    writes.extend(Tally::default().status((status, campaign.round), 1).write(table, contact.id));
     // Or the contact was deleted, or the campaign stopped, since they were read.
     was_done(table.store.transact(&writes).await).map(drop)
 }
@@ -317,16 +356,18 @@ pub async fn settle_delivery(
     (contact, to): (CampaignContactId, ContactStatus),
     now: Timestamp,
 ) -> Result<bool, TableError> {
+    // The delivery of an earlier attempt ends alone.
     let is_queued = Condition::of(
-        "#status = :queued AND (attribute_not_exists(#round) OR #round = :round)",
-        [(":queued", text(ContactStatus::Queued.as_str())), (":round", number(was.round))],
+        "#status = :queued AND (attribute_not_exists(#round) OR #round = :round) \
+         AND (attribute_not_exists(delivery_id) OR delivery_id = :delivery)",
+        [(":queued", text(ContactStatus::Queued.as_str())), (":round", number(was.round)), (":delivery", text(was.id))],
     );
     let outcome = Write::update(table.key::<CampaignContact>(contact), contact_in(to, is.failure(), now));
     let id = (endpoint, was.id);
     let mut transaction = Transaction::new(table).otherwise(SettlementRefused::DeliveryChanged);
     transaction.replace(id, was, is.clone(), None)?;
     transaction.write(outcome.when(is_queued)).or(SettlementRefused::ContactEnded);
-    transaction.write_all(tally(table, contact, (to, was.round), 1));
+    transaction.write_all(Tally::default().status((to, was.round), 1).write(table, contact));
     match transaction.commit().await {
         Ok(()) => Ok(true),
         Err(Cancelled::Condition(SettlementRefused::DeliveryChanged, _)) => Ok(false),

@@ -10,8 +10,9 @@ use uuid::Uuid;
 
 use super::custom::{CustomFields, CustomValues};
 use super::{Contact, ContactFields, Upsert, WantedContact};
+use crate::input::each::Each;
 use crate::input::schema::{Schema, Value, object, titled};
-use crate::input::{Input as _, Issue, Issues, Location, Parse, Raw, Source, bounded_list, member};
+use crate::input::{Issue, Issues, Location, member};
 use crate::request::context::Context;
 use crate::request::error::{Error, Result};
 use crate::request::response::Upserted;
@@ -30,50 +31,16 @@ const GROUPS: usize = 4;
 /// The most contacts that are changed at the same time.
 const CHANGES: usize = 32;
 
-/// The contacts of an import: each one is valid, or has issues.
-#[derive(Debug)]
-pub struct Import(Vec<Result<ContactFields, Issues>>);
-
 crate::input! {
     /// The body of an import.
     pub struct NewContacts {
         /// Contacts to create or to change, each as in `upsert-contact`.
-        pub contacts: Import,
-    }
-}
-
-impl Parse for Import {
-    fn parse(raw: Raw<'_>, at: &Location, issues: &mut Issues) -> Option<Self> {
-        let items: Vec<Item> = bounded_list(raw, at, issues, (1, MOST))?;
-        Some(Self(items.into_iter().map(|item| item.0).collect()))
-    }
-}
-
-impl Schema for Import {
-    fn schema() -> Value {
-        serde_json::json!({"type": "array", "items": ContactFields::schema(), "minItems": 1, "maxItems": MOST})
-    }
-}
-
-/// One contact of an import. Its issues fail this contact only.
-struct Item(Result<ContactFields, Issues>);
-
-impl Parse for Item {
-    fn parse(raw: Raw<'_>, at: &Location, _: &mut Issues) -> Option<Self> {
-        let mut own = Issues::new();
-        let fields = match Source::object(raw, at) {
-            Ok(source) => ContactFields::read(&source, &mut own),
-            Err(issue) => {
-                own.push(issue);
-                None
-            }
-        };
-        Some(Self(fields.filter(|_| own.is_empty()).ok_or(own)))
+        pub contacts: Each<MOST, ContactFields>,
     }
 }
 
 crate::choice! {
-    /// What an import did with a contact.
+    /// What an import did with a contact or a suppression.
     pub enum ImportOutcome {
         /// It is new.
         Created = "created",
@@ -167,7 +134,7 @@ pub async fn import(cx: &Context<'_>, new: NewContacts) -> Result<ImportedContac
 }
 
 /// The values of the custom fields of each contact. Those of a contact that has issues anyway do not matter.
-async fn custom_values(cx: &Context<'_>, new: &Import) -> Result<Vec<Result<CustomValues, Issues>>> {
+async fn custom_values(cx: &Context<'_>, new: &Each<MOST, ContactFields>) -> Result<Vec<Result<CustomValues, Issues>>> {
     let read = |fields: &CustomFields| -> Vec<Result<CustomValues, Issues>> {
         let of = |(index, contact): (usize, &Result<ContactFields, Issues>)| match contact {
             Ok(contact) => contact.values(fields, &place_of(index)),

@@ -11,6 +11,7 @@ use crate::records::contact::Contact;
 use crate::records::contact_point::PhoneNumber;
 use crate::records::delivery::{Delivery, NewDelivery};
 use crate::records::event::EventId;
+use crate::records::suppression::{self, SuppressedChannel};
 use crate::records::widget::Widget;
 use crate::request::context::Context;
 use crate::request::error::{Error, OnMissing as _, Result};
@@ -21,7 +22,7 @@ use crate::table::item::target_id;
 use crate::table::keys::made_by;
 use crate::table::reservation::Reservation;
 use crate::table::sends::Sends;
-use crate::table::transaction::{Transaction, Unmet};
+use crate::table::transaction::{Transaction, Unmet, Write};
 use crate::table::{Table, TableError};
 use crate::values::id::{
     AssistantId, ContactId, ConversationId, EndpointId, MessageId, OrgId, WidgetId, ordinal, with_ordinal,
@@ -136,6 +137,8 @@ struct Preparation {
     assistant: (AssistantId, ConversationSettings),
     /// The contact with the number, if there is one.
     known: Option<ContactId>,
+    /// The condition that the number may still be contacted.
+    allowed: Write,
     /// The open conversation that a message continues.
     thread: Option<Conversation>,
     contact: Option<Reservation>,
@@ -167,12 +170,18 @@ async fn request(table: &Table, widget: WidgetId, new: &Outbound) -> Result<Requ
 async fn prepare(table: &Table, widget: WidgetId, new: &Outbound) -> Result<Preparation> {
     let unique = new.contact(ContactId(Uuid::nil())).unique();
     let number: Vec<Term> = unique.into_iter().map(|value| value.term).collect();
+    let channel = SuppressedChannel::of_send(new.message.is_none());
     // Not `try_join!`: the cost of a request must not depend on which call fails first.
-    let (widget, known) = futures_util::join!(table.get::<Widget>(widget), table.holders::<Contact>((), &number));
+    let (widget, known, allowed) = futures_util::join!(
+        table.get::<Widget>(widget),
+        table.holders::<Contact>((), &number),
+        suppression::require_free(table, &new.to, channel)
+    );
     let widget = widget.on_missing("widget_id")?;
     new.fits(&widget)?;
     let assistant_id = widget.require_connector()?;
     let known = known?.first().map(|(_, id)| ContactId(*id));
+    let allowed = allowed?;
 
     let contact = async { if known.is_some() { Ok(None) } else { table.reserve::<Contact>((), 1).await.map(Some) } };
     let conversation = async {
@@ -209,7 +218,7 @@ async fn prepare(table: &Table, widget: WidgetId, new: &Outbound) -> Result<Prep
     match (refused, sends) {
         (None, Ok(sends)) => {
             let (widget, assistant) = (widget.id, (assistant_id, settings.unwrap_or_default()));
-            Ok(Preparation { widget, assistant, known, thread, contact, conversation, delivery, sends })
+            Ok(Preparation { widget, assistant, known, allowed, thread, contact, conversation, delivery, sends })
         }
         (refused, sends) => {
             table.give_back([contact, conversation, delivery].into_iter().flatten()).await;
@@ -247,6 +256,7 @@ async fn request_prepared(
     // The execution that made the delivery has made the rest too.
     let delivery = NewDelivery::requested(&requested, new.to.clone(), now);
     transaction.deliver(endpoint, first(&prepared.delivery), delivery, Unmet::Repeated, now)?;
+    transaction.write(prepared.allowed);
     if prepared.known.is_none() {
         transaction.insert(contact, &new.contact(contact))?;
     }
@@ -259,7 +269,7 @@ async fn request_prepared(
     match transaction.commit_reserved(reserved.into_iter().flatten()).await {
         Ok(()) => Ok(Some(requested)),
         Err(Cancelled::Condition(Unmet::Repeated, _)) => requested_before(table, endpoint, new.event).await,
-        // In the meantime, another writer has created a contact with the number, or changed the conversation.
+        // In the meantime, another writer has created a contact with the number, suppressed it, or changed the conversation.
         Err(Cancelled::Condition(..) | Cancelled::Failed(TableError::Taken { .. })) => Ok(None),
         Err(cancelled) => Err(cancelled.into()),
     }

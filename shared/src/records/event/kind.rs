@@ -94,6 +94,7 @@ kinds! {
     "Intent" "intent";
     "IntentLink" "intent_link" fixed;
     "Link" "link_tag_entity" fixed;
+    "Suppression" "suppression";
     "Tag" "tag";
     "User" "user" [PAYMENT_UPDATED Sign::Changed(PAYMENT)];
     "Webhook" "webhook" [WEBHOOK_DISABLED Sign::Set("disabled_reason")];
