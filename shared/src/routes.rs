@@ -153,6 +153,7 @@ routes! {
     LIST_EVENT_TYPES                    "event"             "list-event-types"                  GET    "/api/v1/event_type"                                         Read   200     256;
     READ_USAGE                          "usage"             "read-usage"                        GET    "/api/v1/usage"                                              Read   200     256;
     REPORT_USAGE                        "usage"             "report-usage"                      POST   "/api/v1/usage"                                              Write  201     256;
+    READ_ANALYTICS                      "analytics"         "read-analytics"                    GET    "/api/v1/analytics"                                          Read   200     256;
 }
 
 #[rustfmt::skip]
