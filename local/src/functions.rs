@@ -1,7 +1,7 @@
 //! Every function, as its binary runs it. `cargo generate` writes this file.
 
 // The packages, and not the prelude's modules of the same names.
-use ::{audit, campaign, contact, conversation, delivery, event, operator, usage};
+use ::{analytics, audit, campaign, contact, conversation, delivery, event, operator, usage};
 use shared::mcp::Server;
 use shared::prelude::*;
 use shared::request::pipeline::{Description, Handler};
@@ -135,6 +135,7 @@ pub const OPERATIONS: &[Described] = &[
     Described::of::<event::ListEventTypes>(&routes::LIST_EVENT_TYPES),
     Described::of::<usage::ReadUsage>(&routes::READ_USAGE),
     Described::of::<usage::ReportUsage>(&routes::REPORT_USAGE),
+    Described::of::<analytics::ReadAnalytics>(&routes::READ_ANALYTICS),
 ];
 
 /// What the servers of others call.

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::input::schema::{Schema, extended, nullable, object, titled};
+use crate::input::schema::{Member, Schema, extended, nullable, object, titled};
 use crate::input::{Input, Issues, Location, Source, member};
 use crate::records::analytics::counters::{COUNTED_DAYS, DAY, QUARTER};
 use crate::records::analytics::metrics::{Dimension, Metric};
@@ -136,7 +136,7 @@ impl Schema for AnalyticsRow {
             member::<Day>("day", false, "The day in the time zone."),
             member::<Timestamp>("hour", false, "When the hour begins, with the offset of the time zone."),
         ];
-        let nullable_ids = ids.map(|id| crate::input::schema::Member { schema: nullable(id.schema), ..id });
+        let nullable_ids = ids.map(|id| Member { schema: nullable(id.schema), ..id });
         let members = times.into_iter().chain(nullable_ids).collect();
         let row = extended(object(members), vec![member::<u64>("count", true, "The count.")]);
         titled(row, "AnalyticsRow", "A count, and what it is the count of: only the members by which it is grouped.")
@@ -222,7 +222,8 @@ pub async fn read(table: &Table, query: &AnalyticsQuery, now: Timestamp) -> Resu
     let AnalyticsQuery { metric, group_by, zone: ref time_zone, .. } = *query;
     let zone = time_zone.zone();
     let [from, to] = query.range(&zone, now)?;
-    let days = [from, Timestamp::from_unix_millis(to.unix_millis() - 1)].map(Timestamp::day);
+    let last = Timestamp::from_unix_millis(to.unix_millis() - 1);
+    let days = [from, from.max(last)].map(Timestamp::day);
     let found = counters::between(table, metric, days, MOST_COUNTERS).await?;
     let shown: Vec<Dimension> = shown(metric, group_by);
     let mut counts = BTreeMap::<RowValues, u64>::new();

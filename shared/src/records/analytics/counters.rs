@@ -9,7 +9,7 @@ use futures_util::future::try_join_all;
 use serde::Deserialize;
 use uuid::Uuid;
 
-use super::metrics::{MetricCount, Metric};
+use super::metrics::{Metric, MetricCount};
 use crate::bucket::kept::KEPT_DAYS;
 use crate::table::error::Cancelled;
 use crate::table::expression::UpdateExpression;
