@@ -330,7 +330,7 @@ async fn refuses_what_cannot_be_counted() {
     ] {
         assert_eq!(refused(&setup, &org, query).await, wanted, "{query}");
     }
-    let last = ask(&setup, &org, "metric=sends&date_to=9999-12-31T23:45&time_zone=Asia/Tokyo").await;
+    let last = ask(&setup, &org, "metric=sends&date_to=9999-12-31T23:45Z&time_zone=Asia/Tokyo").await;
     assert_eq!(last["total"], 0);
 }
 
@@ -365,7 +365,8 @@ async fn counters_and_markers_expire() {
 /// The blocks of the page in this language.
 fn blocks(language: &str) -> Vec<String> {
     let page = std::fs::read_to_string(root().join("docs/ANALYTICS.md")).unwrap();
-    let blocks = page.split(&format!("```{language}\n")).skip(1).map(|block| block.split("```").next().unwrap());
+    let begin = format!("```{language}\n");
+    let blocks = page.split(&begin).skip(1).map(|block| block.split("```").next().unwrap());
     blocks.map(str::to_owned).collect()
 }
 

@@ -20,6 +20,7 @@ mod campaign;
 mod ceilings;
 mod contention;
 mod costs;
+mod counts;
 mod deliveries;
 mod events;
 mod first;
@@ -103,6 +104,8 @@ enum Measure {
     Ceilings,
     /// What events cost, and whether each change of a busy organisation is told once
     Events,
+    /// What counts cost, and whether each change of a busy organisation is counted once
+    Counts,
     /// Deliveries: of many tenants, to a connector, and with little memory and few descriptors
     Deliveries,
     /// How fast the events of one organisation arrive while another organisation has slow endpoints
@@ -186,7 +189,7 @@ async fn measure_new(bench: &mut Bench) -> Result<ExitCode> {
 impl Measure {
     /// Whether it runs inside the harness, and needs no build of a function.
     const fn is_in_process(self) -> bool {
-        matches!(self, Self::Ceilings | Self::Events | Self::Neighbours)
+        matches!(self, Self::Ceilings | Self::Events | Self::Counts | Self::Neighbours)
     }
 
     /// Whether the functions are compared with other programs, which take long to build.
@@ -202,6 +205,7 @@ impl Measure {
                 | Self::Limits
                 | Self::Ceilings
                 | Self::Events
+                | Self::Counts
                 | Self::Import
                 | Self::Deliveries
                 | Self::Neighbours
@@ -231,6 +235,7 @@ impl Measure {
             Self::Limits => limits::measure(bench, figures).await,
             Self::Ceilings => ceilings::measure(bench, figures).await,
             Self::Events => events::measure(bench, figures),
+            Self::Counts => counts::measure(bench, figures),
             Self::Deliveries => {
                 bench.build_sender()?;
                 deliveries::measure(bench, figures)

@@ -25,6 +25,8 @@ const MOST_ROWS: usize = 1000;
 const MOST_COUNTERS: usize = 20_000;
 /// The most days of an answer.
 const MOST_DAYS: i64 = 366;
+/// Milliseconds of a minute.
+const MINUTE: i64 = 60_000;
 /// The days of an answer to a query without `date_from`.
 const DAYS: i64 = 30;
 
@@ -211,8 +213,8 @@ fn begin(zone: &Zone, to: Timestamp) -> Timestamp {
     Timestamp::from_unix_millis(begin.unix_millis().div_euclid(QUARTER) * QUARTER)
 }
 
-/// The values of a row, in the order of its members.
-type RowValues = Vec<Option<String>>;
+/// When the hour of a row begins, by which rows are ordered where clocks show an hour twice, and the values of its members.
+type RowValues = (i64, Vec<Option<String>>);
 
 /// The counts that a query asks for.
 ///
@@ -233,15 +235,16 @@ pub async fn read(table: &Table, query: &AnalyticsQuery, now: Timestamp) -> Resu
             let place = metric.dimensions().iter().position(|known| known == dimension)?;
             values.get(place).copied().flatten().map(str::to_owned)
         };
-        let of_row: RowValues = shown.iter().map(of_row).collect();
+        let of_row: Vec<Option<String>> = shown.iter().map(of_row).collect();
         for (at, count) in counter.quarters().filter(|(at, _)| (from..to).contains(at)) {
-            let time = match group_by {
-                Grouping::Day => Some(zone.local(at).date().to_string()),
-                Grouping::Hour => Some(zone.hour(at)),
-                _ => None,
+            let local = zone.local(at);
+            let (begin, time) = match group_by {
+                Grouping::Day => (0, Some(local.date().to_string())),
+                Grouping::Hour => (at.unix_millis() - i64::from(local.minute()) * MINUTE, Some(zone.hour(at))),
+                _ => (0, None),
             };
-            let time = time.map(Some).into_iter();
-            *counts.entry(time.chain(of_row.iter().cloned()).collect()).or_default() += count;
+            let values = time.map(Some).into_iter().chain(of_row.iter().cloned()).collect();
+            *counts.entry((begin, values)).or_default() += count;
         }
     }
     if counts.len() > MOST_ROWS {
@@ -268,7 +271,7 @@ fn rows(counts: BTreeMap<RowValues, u64>, group_by: Grouping, shown: &[Dimension
     }
     let time = is_of_time.then(|| group_by.member());
     let members: Vec<&str> = time.into_iter().chain(shown.iter().map(|dimension| dimension.as_str())).collect();
-    let row = |(values, count): (RowValues, u64)| {
+    let row = |((_, values), count): (RowValues, u64)| {
         let values = members.iter().zip(values).map(|(member, value)| ((*member).to_owned(), Value::from(value)));
         AnalyticsRow(values.chain([("count".to_owned(), count.into())]).collect())
     };
