@@ -6,6 +6,7 @@
 
 mod campaigns;
 mod conversations;
+mod counts;
 mod deliveries;
 mod happened;
 mod markup;
@@ -77,11 +78,12 @@ pub struct Console {
 }
 
 /// The pages: address and title.
-pub const PAGES: [(&str, &str); 7] = [
+pub const PAGES: [(&str, &str); 8] = [
     ("/", "Requests and events"),
     ("/console/conversations", "Conversations"),
     ("/console/deliveries", "Deliveries"),
     ("/console/campaigns", "Campaigns"),
+    ("/console/counts", "Counts"),
     ("/console/payments", "Payments"),
     ("/console/time", "Time"),
     ("/console/table", "Table"),
@@ -149,6 +151,7 @@ impl Console {
             ("/console/conversations", Some(organisation)) => self.conversations(organisation, asked).await,
             ("/console/deliveries", Some(organisation)) => self.deliveries(organisation).await,
             ("/console/campaigns", Some(organisation)) => self.campaigns(organisation).await,
+            ("/console/counts", Some(organisation)) => self.counts(organisation).await,
             ("/console/payments", Some(organisation)) => self.payments(organisation).await,
             (_, Some(organisation)) => self.table(organisation, asked).await,
         };

@@ -3,13 +3,14 @@
 //! - [`plan`] is made from a seed. [`world`] is the service with its customers, and their actions.
 //! - [`acts`] are the events of a run: closes at a steady rate in real time, campaigns, then recovery in skipped
 //!   time.
-//! - [`check`] compares the events that arrived with the expected ones, and [`told`] the log of every change. [`report`]
-//!   prints the result.
+//! - [`check`] compares the events that arrived with the expected ones, [`told`] the log of every change, and
+//!   [`counted`] the counts. [`report`] prints the result.
 //!
 //! The same seed makes the same plan and the same random numbers. Which request gets which number depends on timing.
 
 pub mod acts;
 pub mod check;
+pub mod counted;
 pub mod plan;
 pub mod report;
 pub mod told;
@@ -212,6 +213,7 @@ pub async fn run(options: &FaultRunOptions, say: fn(&str, Duration)) -> Result<F
     world.stop_faults();
     checks.push(check::long_ticks(&world));
     checks.push(check::lists(&world).await?);
+    checks.push(counted::counts(&world).await?);
     checks.extend(check::campaigns(&world, &finished, &received_events, options).await?);
     checks.extend(check::rates(&world, options));
     checks.extend(check::ends(&world).await?);

@@ -1,7 +1,7 @@
 //! Every function, as its binary runs it. `cargo generate` writes this file.
 
 // The packages, and not the prelude's modules of the same names.
-use ::{audit, campaign, contact, conversation, delivery, event, operator, suppression, usage};
+use ::{analytics, audit, campaign, contact, conversation, delivery, event, operator, suppression, usage};
 use shared::mcp::Server;
 use shared::prelude::*;
 use shared::request::pipeline::{Description, Handler};
@@ -159,6 +159,7 @@ pub const OPERATIONS: &[Described] = &[
     Described::of::<List<Suppression>>(&routes::LIST_SUPPRESSIONS),
     Described::of::<Read<Suppression>>(&routes::READ_SUPPRESSION),
     Described::of::<Delete<Suppression>>(&routes::DELETE_SUPPRESSION),
+    Described::of::<analytics::ReadAnalytics>(&routes::READ_ANALYTICS),
 ];
 
 /// What the servers of others call.

@@ -1039,6 +1039,17 @@ pub const EXERCISES: &[Exercise] = &[
     Exercise::of(&routes::READ_SUPPRESSION),
     Exercise::of(&routes::DELETE_SUPPRESSION),
     Exercise {
+        query: |_| "metric=conversations_opened&group_by=assistant".to_owned(),
+        recorded: || {
+            let ask = |query: &str| call("GET", &format!("{}?{query}", routes::READ_ANALYTICS.path), ACME);
+            vec![
+                ("by-day", ask("metric=messages&date_from=2026-01-01&time_zone=Europe/Berlin")),
+                ("invalid", ask("metric=sends&group_by=outcome&date_from=2026-01-31&date_to=2026-01-30T12:01:00Z")),
+            ]
+        },
+        ..Exercise::of(&routes::READ_ANALYTICS)
+    },
+    Exercise {
         body: |organisation| checkout(organisation, 1).to_string(),
         demo: |organisation, _| id(organisation, kind::AGENCY, 0),
         recorded: || {

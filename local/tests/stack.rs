@@ -9,6 +9,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 mod addresses;
 mod alarms;
 mod aliases;
+mod analytics;
 mod attempts;
 mod audit;
 mod campaigns;

@@ -3,6 +3,7 @@
 //! One function reads the stream and runs the reactions to each change. A change may come more than once, so a reaction
 //! must be idempotent. The filters of the stream in the template are generated from this table.
 
+mod count;
 mod filters;
 mod marks;
 pub mod tell;
@@ -100,6 +101,7 @@ pub const ALL: &[Reaction] = &[
     Reaction::of::<ForgetPaymentCustomer>(),
     Reaction::of::<NoteChange>(),
     TELL_CHANGES,
+    COUNT_CHANGES,
 ];
 
 /// Tells of changes. It is not for one record: the events of a batch go into the log together.
@@ -109,6 +111,15 @@ const TELL_CHANGES: Reaction = Reaction {
     when: When::Told,
     steps: &[],
     react: |cx, changes| Box::pin(tell::tell(cx, changes)),
+};
+
+/// Counts changes. It is not for one record: a transaction counts what a batch has of all records.
+const COUNT_CHANGES: Reaction = Reaction {
+    name: "count-changes",
+    record: "",
+    when: When::Counted,
+    steps: &[],
+    react: |cx, changes| Box::pin(count::count(cx, changes)),
 };
 
 /// After a record by which lists can be filtered was created, changed or removed, updates the row sets of its list.

@@ -3,6 +3,7 @@
 //! [`record!`](crate::record) declares a record once ([`declaration`](crate::table::declaration) says how).
 
 pub mod agency;
+pub mod analytics;
 pub mod assistant;
 pub mod audit;
 pub mod campaign;
@@ -29,6 +30,7 @@ pub mod widget;
 /// What an operation needs of the records.
 pub mod prelude {
     pub use crate::records::agency::*;
+    pub use crate::records::analytics::{self, Analytics, AnalyticsQuery};
     pub use crate::records::assistant::*;
     pub use crate::records::audit::{self, Audit, AuditAction, AuditPage, AuditQuery};
     pub use crate::records::campaign::{

@@ -177,6 +177,7 @@ routes! {
     LIST_SUPPRESSIONS                   "suppression"       "list-suppressions"                 GET    "/api/v1/suppression"                                         Read   200     256;
     READ_SUPPRESSION                    "suppression"       "read-suppression"                  GET    "/api/v1/suppression/{suppression_id}"                        Read   200     256;
     DELETE_SUPPRESSION                  "suppression"       "delete-suppression"                DELETE "/api/v1/suppression/{suppression_id}"                        Write  200     256;
+    READ_ANALYTICS                      "analytics"         "read-analytics"                    GET    "/api/v1/analytics"                                          Read   200     256;
 }
 
 #[rustfmt::skip]

@@ -20,6 +20,7 @@ mod campaign;
 mod ceilings;
 mod contention;
 mod costs;
+mod counts;
 mod deliveries;
 mod events;
 mod first;
@@ -104,6 +105,8 @@ enum Measure {
     Ceilings,
     /// What events cost, and whether each change of a busy organisation is told once
     Events,
+    /// What counts cost, and whether each change of a busy organisation is counted once
+    Counts,
     /// Deliveries: of many tenants, to a connector, and with little memory and few descriptors
     Deliveries,
     /// How fast the events of one organisation arrive while another organisation has slow endpoints
@@ -189,7 +192,7 @@ async fn measure_new(bench: &mut Bench) -> Result<ExitCode> {
 impl Measure {
     /// Whether it runs inside the harness, and needs no build of a function.
     const fn is_in_process(self) -> bool {
-        matches!(self, Self::Ceilings | Self::Events | Self::Neighbours | Self::Suppressions)
+        matches!(self, Self::Ceilings | Self::Events | Self::Counts | Self::Neighbours | Self::Suppressions)
     }
 
     /// Whether the functions are compared with other programs, which take long to build.
@@ -205,6 +208,7 @@ impl Measure {
                 | Self::Limits
                 | Self::Ceilings
                 | Self::Events
+                | Self::Counts
                 | Self::Import
                 | Self::Deliveries
                 | Self::Neighbours
@@ -235,6 +239,7 @@ impl Measure {
             Self::Limits => limits::measure(bench, figures).await,
             Self::Ceilings => ceilings::measure(bench, figures).await,
             Self::Events => events::measure(bench, figures),
+            Self::Counts => counts::measure(bench, figures),
             Self::Deliveries => {
                 bench.build_sender()?;
                 deliveries::measure(bench, figures)

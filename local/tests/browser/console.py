@@ -150,6 +150,15 @@ def charges(page: Page, key: str, letter: str) -> None:
     expect(page.locator("#users").get_by_text(f"cus_{key.lower()}")).to_be_visible()
 
 
+def counts(page: Page, key: str) -> None:
+    """The page has a chart of the messages, and a table with the same numbers."""
+    page.goto(f"{API}/console/counts?org={key.lower()}")
+    expect(page.get_by_role("img", name="messages by day")).to_be_visible()
+    bars = page.locator("#chart-messages rect title").all_text_contents()
+    cells = page.locator("#messages tbody td.number").all_text_contents()
+    check(sum(int(bar.split(": ")[1]) for bar in bars) == sum(map(int, cells)) > 0, f"{bars} and {cells}")
+
+
 def looks(page: Page, scheme: str) -> None:
     """Every page is accessible, fits the screen, and shows no key."""
     page.goto(f"{API}/")
@@ -207,6 +216,7 @@ def visit(browser: Browser, scheme: str, size: dict, key: str, letter: str) -> N
     talks(page, key)
     retries(page, key)
     charges(page, key, letter)
+    counts(page, key)
     pauses(page, key)
     check(page.title() == "Campaigns · Console", f"a message has run as a script: {page.title()}")
     looks(page, scheme)

@@ -45,6 +45,8 @@ pub const PLACEHOLDERS: &[(&str, &str, &str)] = &[
     ("place", "[0-9]{6}", "6 digits"),
     ("part", "[0-9]{2}", "2 digits"),
     ("shard", "[0-9]{1,2}", "1 or 2 digits"),
+    ("metric", "[a-z_]+", "a metric"),
+    ("values", "[a-z0-9_#-]*", "what the counts are told apart by, with `#` between the values"),
     ("rate", "[0-9]+", "a number"),
     ("burst", "[0-9]+", "a number"),
     ("day", "[0-9]{4}-[0-9]{2}-[0-9]{2}", "a day (UTC)"),
@@ -151,6 +153,13 @@ pub const FORMS: &[Form] = &[
         "pointer from a conversation to an intent that was recognised in it",
         "what was recognised in the conversation",
         "records/captured_intent.rs",
+    ),
+    form(
+        "ORG#<org>#COUNTS#<metric>#<shard>",
+        "<day>#<values>",
+        "counts of a day, by quarters of an hour; expires",
+        "an item for each day and each set of values; {records/analytics/counters.rs:SHARDS} partitions where processes count at once",
+        "records/analytics/counters.rs",
     ),
     form(
         "ORG#<org>#DATASOURCE_LINK#<datasource>",

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::reactions::{ALL, When, tell};
+use crate::reactions::{ALL, When, count, tell};
 use crate::table::change::DYNAMODB;
 use crate::table::stamp::STAMP;
 
@@ -20,9 +20,11 @@ pub fn filters() -> Vec<Value> {
         (of(&[When::Removed, When::Changed]), of(&[When::Changed, When::Written, When::Made]));
     removed.extend(tell::records());
     changed.extend(tell::records());
+    changed.extend(count::records());
     let became =
         ALL.iter().filter(|reaction| !changed.contains(reaction.record)).filter_map(|reaction| match reaction.when {
-            When::Changed | When::Made | When::Written | When::Removed | When::Expired | When::Told => None,
+            When::Changed | When::Made | When::Written | When::Removed | When::Expired => None,
+            When::Told | When::Counted => None,
             When::Stamped => Some(json!({
                 "eventName": ["INSERT", "MODIFY"],
                 "dynamodb": {"NewImage": {STAMP: {"S": [{"exists": true}]}}},
@@ -34,10 +36,11 @@ pub fn filters() -> Vec<Value> {
                     "NewImage": {field: {"S": [to]}},
                 },
             })),
-            When::Ended { field, to, of } => Some(json!({
+            // A metric counts those without the attribute, too.
+            When::Ended { field, to, of: _ } => Some(json!({
                 "eventName": ["MODIFY"],
                 "dynamodb": {
-                    "NewImage": {"record": {"S": [reaction.record]}, field: {"S": to}, of: {"S": [{"exists": true}]}},
+                    "NewImage": {"record": {"S": [reaction.record]}, field: {"S": to}},
                 },
             })),
         });

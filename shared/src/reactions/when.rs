@@ -1,6 +1,6 @@
 //! The changes to which a reaction reacts.
 
-use crate::reactions::tell;
+use crate::reactions::{count, tell};
 use crate::table::change::Change;
 
 /// A change of a record.
@@ -20,6 +20,8 @@ pub enum When {
     Stamped,
     /// An event may tell of it.
     Told,
+    /// A metric may count it.
+    Counted,
     /// A field of it has changed its value.
     Became {
         /// The field.
@@ -46,11 +48,12 @@ impl When {
         match self {
             Self::Stamped => return change.is_stamped(),
             Self::Told => return tell::is_told(change),
+            Self::Counted => return count::is_counted(change),
             _ if change.record_name() != Some(record) => return false,
             _ => {}
         }
         match self {
-            Self::Changed | Self::Stamped | Self::Told => true,
+            Self::Changed | Self::Stamped | Self::Told | Self::Counted => true,
             Self::Made => change.is_creation(),
             Self::Written => !change.is_removal(),
             Self::Removed => change.is_removal(),

@@ -128,6 +128,8 @@ crate::record! {
         hidden due_at: Option<Timestamp> = None,
         /// The telephone number from which the connector has brought in the latest message. Answers leave to it.
         hidden reply_to: Option<PhoneNumber> = None,
+        /// Who has said the latest message.
+        hidden last_sender: Option<SenderType> = None,
     }
 }
 
@@ -168,6 +170,7 @@ impl Conversation {
             idle_close_minutes: None,
             due_at: None,
             reply_to: None,
+            last_sender: None,
             version: Version::default(),
         };
         begun.under(settings)

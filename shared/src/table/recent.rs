@@ -28,6 +28,8 @@ const PLANLESS: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
 const SHORT_LISTS: NonZeroUsize = NonZeroUsize::new(256).unwrap();
 /// The number of organisations whose last page of events it remembers.
 const LOGS: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
+/// The number of organisations that several processes count for.
+const SHARED: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
 
 /// The memory of a process. Clones share it.
 #[derive(Debug, Clone)]
@@ -47,6 +49,8 @@ struct Entries {
     rows: LruCache<String, (Arc<dyn Any + Send + Sync>, Timestamp)>,
     /// The last known page of the events of an organisation, and from when on it is probably still the last one.
     pages: LruCache<OrgId, (u64, Timestamp)>,
+    /// Organisations whose changes other processes count too, and until when that is probable.
+    shared: LruCache<OrgId, Timestamp>,
 }
 
 impl Default for Recent {
@@ -58,6 +62,7 @@ impl Default for Recent {
             planless: LruCache::new(PLANLESS),
             rows: LruCache::new(SHORT_LISTS),
             pages: LruCache::new(LOGS),
+            shared: LruCache::new(SHARED),
         })))
     }
 }
@@ -146,6 +151,16 @@ impl Recent {
     /// The last page of the events of an organisation, as far as this process knows.
     pub(crate) fn last_page(&self, org: OrgId, now: Timestamp) -> Option<u64> {
         self.entries().pages.get(&org).filter(|(_, from)| *from <= now).map(|(page, _)| *page)
+    }
+
+    /// Remembers until then that other processes count the changes of an organisation too.
+    pub(crate) fn note_shared(&self, org: OrgId, until: Timestamp) {
+        self.entries().shared.put(org, until);
+    }
+
+    /// Whether other processes probably count the changes of an organisation too.
+    pub(crate) fn is_shared(&self, org: OrgId, now: Timestamp) -> bool {
+        self.entries().shared.get(&org).is_some_and(|until| now < *until)
     }
 
     fn entries(&self) -> MutexGuard<'_, Entries> {

@@ -60,6 +60,15 @@ impl Zone {
         self.0.to_datetime(at)
     }
 
+    /// The hour that clocks show at `at`, with their offset from UTC, such as `2026-07-01T09:00:00+02:00`.
+    pub fn hour(&self, at: Timestamp) -> String {
+        let local = self.local(at);
+        let moment = jiff::Timestamp::from_millisecond(at.unix_millis()).unwrap_or(jiff::Timestamp::MAX);
+        let minutes = self.0.to_offset(moment).seconds() / 60;
+        let (sign, ahead) = if minutes < 0 { ('-', -minutes) } else { ('+', minutes) };
+        format!("{}T{:02}:00:00{sign}{:02}:{:02}", local.date(), local.hour(), ahead / 60, ahead % 60)
+    }
+
     /// The clock changes after `from`, in order.
     pub fn changes(&self, from: Timestamp) -> impl Iterator<Item = Timestamp> {
         let from = jiff::Timestamp::from_millisecond(from.unix_millis()).unwrap_or(jiff::Timestamp::MAX);
@@ -201,6 +210,12 @@ impl ZonedTime {
     }
 }
 
+impl From<DateOrTime> for ZonedTime {
+    fn from(DateOrTime { at, is_local }: DateOrTime) -> Self {
+        Self { at, is_local }
+    }
+}
+
 impl From<Timestamp> for ZonedTime {
     fn from(at: Timestamp) -> Self {
         Self { at, is_local: false }
@@ -209,8 +224,7 @@ impl From<Timestamp> for ZonedTime {
 
 impl Parse for ZonedTime {
     fn parse(raw: Raw<'_>, at: &Location, issues: &mut Issues) -> Option<Self> {
-        let DateOrTime { at, is_local } = DateOrTime::parse(raw, at, issues)?;
-        Some(Self { at, is_local })
+        DateOrTime::parse(raw, at, issues).map(Self::from)
     }
 }
 

@@ -156,6 +156,11 @@ impl Day {
     pub fn parse(text: &str) -> Option<Self> {
         text.parse().ok().map(Self)
     }
+
+    /// When it begins.
+    pub fn begins(self) -> Timestamp {
+        Timestamp(NaiveDateTime::from(self.0).and_utc())
+    }
 }
 
 impl std::fmt::Display for Day {

@@ -137,10 +137,11 @@ impl<M> Transaction<'_, M> {
     ) -> Result<(), TableError> {
         let Some(message) = message else { return self.insert(conversation.id, conversation) };
         let text_bytes = message.bytes();
+        let last_sender = Some(message.sender_type);
         let includes_voice = conversation.includes_voice || message.message_type == MessageType::Voice;
         self.insert(
             conversation.id,
-            &Conversation { chat_count: 1, text_bytes, includes_voice, ..conversation.clone() },
+            &Conversation { chat_count: 1, text_bytes, includes_voice, last_sender, ..conversation.clone() },
         )?;
         self.write(Write::put(message_item(self.tenant(), message, text_of)?));
         Ok(())
@@ -162,6 +163,7 @@ impl<M> Transaction<'_, M> {
             .set("chat_count", number(chat_count + 1))
             .set("text_bytes", number(text_bytes + message.bytes()))
             .set("updated_at", text(message.created_at))
+            .set("last_sender", text(message.sender_type.as_str()))
             .add("version", number(1));
         let counting = match message.message_type {
             MessageType::Voice => counting.set("includes_voice", AttributeValue::Bool(true)),
