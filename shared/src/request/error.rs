@@ -230,7 +230,7 @@ impl From<TableError> for Error {
 /// The input of the request that reaches a quota: the body of a new record, or the path of a command.
 fn made_in(quota: Quota) -> Location {
     match quota {
-        Quota::Webhooks | Quota::Widgets | Quota::Files | Quota::FileBytes => Location::body(),
+        Quota::Webhooks | Quota::Widgets | Quota::Files | Quota::FileBytes | Quota::RunningExports => Location::body(),
         Quota::RunningCampaigns | Quota::SendsADay => Location::path(),
     }
 }

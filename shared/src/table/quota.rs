@@ -16,6 +16,8 @@ crate::choice! {
         Files = "files",
         /// Bytes of these files, as their requests named them.
         FileBytes = "file_bytes",
+        /// Exports that are queued or in progress.
+        RunningExports = "running_exports",
         /// Messages and calls of a day (UTC).
         SendsADay = "sends_a_day",
     }
@@ -27,7 +29,8 @@ impl Quota {
         Self::WORDS.iter().filter_map(|word| Self::from_word(word))
     }
 
-    /// The limit if a deployment sets none: no honest organisation reaches it.
+    /// The limit if a deployment sets none. No honest organisation reaches it, except that of running exports: one that has
+    /// finished makes room for the next.
     pub const fn default_limit(self) -> u64 {
         match self {
             Self::Webhooks => 100,
@@ -35,6 +38,7 @@ impl Quota {
             Self::RunningCampaigns => 1_000,
             Self::Files => 100_000,
             Self::FileBytes => 1 << 40,
+            Self::RunningExports => 3,
             Self::SendsADay => 1_000_000,
         }
     }
@@ -47,6 +51,7 @@ impl Quota {
             Self::RunningCampaigns => "running campaigns",
             Self::Files => "files",
             Self::FileBytes => "bytes of files",
+            Self::RunningExports => "running exports",
             Self::SendsADay => "sends of this day (UTC)",
         }
     }

@@ -1,0 +1,328 @@
+//! The records that can be exported: how the rows of each are read, piece by piece, and which filters select some of
+//! them.
+
+use std::collections::BTreeMap;
+use std::marker::PhantomData;
+
+use futures_util::future::{BoxFuture, try_join_all};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::ExportedRecord;
+use crate::input::schema::{Schema, Value};
+use crate::input::{Input as _, Issues, Location, Parse, Raw, Source, words};
+use crate::records::agency::{Agency, BillingPlan};
+use crate::records::assistant::Assistant;
+use crate::records::campaign::{self, Campaign, CampaignContact};
+use crate::records::contact::Contact;
+use crate::records::conversation::{self, Conversation, Message};
+use crate::records::datasource::{Datasource, DatasourceFile};
+use crate::records::form::Form;
+use crate::records::intent::Intent;
+use crate::records::tag::{Link, Tag};
+use crate::records::user::User;
+use crate::records::webhook::Webhook;
+use crate::records::widget::Widget;
+use crate::table::page::ListQuery;
+use crate::table::piece::Piece;
+use crate::table::stored::{Listed, Stored};
+use crate::table::{Table, TableError};
+use crate::values::id::Id;
+use crate::values::json::JsonObject;
+
+/// Records whose own lists are read at the same time.
+const PARENTS: usize = 16;
+
+/// Where the reading of a record goes on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Place {
+    /// The place of the row, or of the record that has the list of the row.
+    pub row: u64,
+    /// The place of the row in the list of that record.
+    pub inner: u64,
+    /// The place at which the reading ends; `None` before the first piece. Rows that are added later come after it.
+    pub end: Option<u64>,
+}
+
+/// Rows, each as a line of JSON.
+#[derive(Debug)]
+pub(super) struct Lines {
+    /// The rows.
+    pub lines: Vec<String>,
+    /// Where the next ones begin; `None` after the last ones.
+    pub next: Option<Place>,
+}
+
+type ReadRows = for<'a> fn(&'a Table, &'a JsonObject, Place, usize) -> BoxFuture<'a, Result<Lines, TableError>>;
+
+/// How a record is exported.
+pub(super) struct ExportSource {
+    /// The record.
+    pub record: ExportedRecord,
+    /// The same, as the scopes of keys name it.
+    pub scope: &'static str,
+    /// The names of its filters.
+    filters: fn() -> Vec<&'static str>,
+    /// Reads the values of its filters.
+    check: fn(&Source<'_>, &mut Issues),
+    schema: fn() -> Value,
+    /// Reads rows from a place on, as a key that may only read sees them: so many, or a few more.
+    pub read: ReadRows,
+}
+
+/// The records, in the order of their names.
+const SOURCES: &[ExportSource] = &[
+    list::<Agency>(ExportedRecord::Agency, "agency"),
+    list::<Assistant>(ExportedRecord::Assistant, "assistant"),
+    inner::<Within<Agency, BillingPlan>>(ExportedRecord::BillingPlan, "billing-plan"),
+    ExportSource {
+        read: |table, filters, at, most| {
+            Box::pin(rows::<Campaign, _>(table, filters, at, most, |rows| campaign::all_answered(table, rows)))
+        },
+        ..list::<Campaign>(ExportedRecord::Campaign, "campaign")
+    },
+    inner::<ContactsOfCampaign>(ExportedRecord::CampaignContact, "campaign-contact"),
+    list::<Contact>(ExportedRecord::Contact, "contact"),
+    list::<Conversation>(ExportedRecord::Conversation, "conversation"),
+    list::<Datasource>(ExportedRecord::Datasource, "datasource"),
+    inner::<Within<Datasource, DatasourceFile>>(ExportedRecord::DatasourceFile, "datasource-file"),
+    list::<Form>(ExportedRecord::Form, "form"),
+    list::<Intent>(ExportedRecord::Intent, "intent"),
+    list::<Link>(ExportedRecord::LinkTagEntity, "link"),
+    inner::<MessagesOfConversation>(ExportedRecord::Message, "conversation"),
+    list::<Tag>(ExportedRecord::Tag, "tag"),
+    list::<User>(ExportedRecord::User, "user"),
+    list::<Webhook>(ExportedRecord::Webhook, "webhook"),
+    list::<Widget>(ExportedRecord::Widget, "widget"),
+];
+
+/// How `record` is exported.
+pub(super) fn source(record: ExportedRecord) -> &'static ExportSource {
+    // The table has all of them in the order of the enum: a test compares them.
+    &SOURCES[record as usize]
+}
+
+impl ExportSource {
+    /// The names of a row's members, in their order.
+    pub fn columns(&self) -> Vec<String> {
+        let members = (self.schema)()["required"].as_array().cloned().unwrap_or_default();
+        members.iter().filter_map(|name| name.as_str().map(str::to_owned)).collect()
+    }
+
+    /// Adds the issues of `filters`, which are at `at`.
+    pub fn check(&self, filters: &JsonObject, at: &Location, issues: &mut Issues) {
+        let known = (self.filters)();
+        let given: BTreeMap<String, Box<RawValue>> = filters.read().unwrap_or_default();
+        for name in given.into_keys().filter(|name| !known.contains(&&**name)) {
+            let (kind, _) = words::EXTRA;
+            let list = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            let msg = format!("The filters of {} are: {list}", self.record.as_str());
+            issues.push(at.name(name).issue(kind, msg));
+        }
+        let text = serde_json::to_string(filters).unwrap_or_default();
+        match Source::object(Raw::Json(&text), at) {
+            Ok(source) => (self.check)(&source, issues),
+            Err(issue) => issues.push(issue),
+        }
+    }
+}
+
+/// What `read` reads of `filters`, which were checked before they were stored.
+fn stored<T>(filters: &JsonObject, read: impl FnOnce(&Source<'_>, &mut Issues) -> Option<T>) -> Result<T, TableError> {
+    let broken = || TableError::Broken("the filters of an export".into());
+    let (text, mut issues) = (serde_json::to_string(filters).map_err(|_| broken())?, Issues::new());
+    let source = Source::object(Raw::Json(&text), &Location::body()).map_err(|_| broken())?;
+    read(&source, &mut issues).ok_or_else(broken)
+}
+
+fn line(row: &impl Serialize) -> Result<String, TableError> {
+    // Free-form JSON is kept as it was sent. Outside of its texts, the end of a line is only space.
+    let json = serde_json::to_string(row).map_err(|error| TableError::Broken(error.to_string()))?;
+    Ok(if json.contains(['\n', '\r']) { json.replace(['\n', '\r'], " ") } else { json })
+}
+
+/// A record of which an organisation has one list.
+const fn list<R: Listed<Of = ()>>(record: ExportedRecord, scope: &'static str) -> ExportSource {
+    ExportSource {
+        record,
+        scope,
+        filters: || {
+            let dates = R::DATED.then_some(["date_from", "date_to"]).into_iter().flatten();
+            R::filter_members().into_iter().map(|member| member.name).chain(dates).collect()
+        },
+        check: |source, issues| drop(ListQuery::<R>::read(source, issues)),
+        schema: R::schema,
+        read: |table, filters, at, most| {
+            Box::pin(rows::<R, _>(table, filters, at, most, |rows| std::future::ready(Ok(rows))))
+        },
+    }
+}
+
+/// Rows of an organisation's list that match the filters, after `answer` has made them what a caller sees.
+async fn rows<R: Listed<Of = ()>, F: Future<Output = Result<Vec<R>, TableError>>>(
+    table: &Table,
+    filters: &JsonObject,
+    at: Place,
+    most: usize,
+    answer: impl FnOnce(Vec<R>) -> F,
+) -> Result<Lines, TableError> {
+    let query = stored(filters, ListQuery::<R>::read)?;
+    let Piece { rows, next, end } = table.piece::<R>((), at.row..at.end.unwrap_or(u64::MAX), most).await?;
+    let rows = answer(rows.into_iter().map(|(_, row)| row).collect()).await?;
+    let rows = rows.into_iter().filter(|row| query.matches(row)).map(|row| line(&row.shown().for_reader()));
+    let place = Place { row: next, inner: 0, end: Some(at.end.unwrap_or(end)) };
+    Ok(Lines { lines: rows.collect::<Result<_, _>>()?, next: (next < end).then_some(place) })
+}
+
+/// A record that is in the lists of others.
+trait InnerRows: 'static {
+    type Parent: Listed<Of = (), Id: Parse + Id>;
+    type Row: Serialize + Schema + Send;
+
+    /// Rows of `parent` from a place on, and the place at which they go on if there are more.
+    fn read(
+        table: &Table,
+        parent: &Self::Parent,
+        from: u64,
+        most: usize,
+    ) -> impl Future<Output = Result<(Vec<Self::Row>, Option<u64>), TableError>> + Send;
+}
+
+const fn inner<I: InnerRows>(record: ExportedRecord, scope: &'static str) -> ExportSource {
+    ExportSource {
+        record,
+        scope,
+        filters: || vec![I::Parent::PARAMETER],
+        check: |source, issues| drop(parent_of::<I>(source, issues)),
+        schema: I::Row::schema,
+        read: |table, filters, at, most| Box::pin(inner_rows::<I>(table, filters, at, most)),
+    }
+}
+
+type ParentId<I> = <<I as InnerRows>::Parent as Stored>::Id;
+
+/// The one record whose rows are wanted, if the filters name one.
+#[expect(clippy::option_option, reason = "the outer one is empty after an issue")]
+fn parent_of<I: InnerRows>(source: &Source<'_>, issues: &mut Issues) -> Option<Option<ParentId<I>>> {
+    source.optional(I::Parent::PARAMETER, issues, || None)
+}
+
+async fn inner_rows<I: InnerRows>(
+    table: &Table,
+    filters: &JsonObject,
+    at: Place,
+    most: usize,
+) -> Result<Lines, TableError> {
+    let parents: Piece<I::Parent> = match stored(filters, parent_of::<I>)? {
+        Some(id) => {
+            let found = table.find::<I::Parent>(id).await?;
+            Piece { rows: found.into_iter().map(|parent| (0, parent)).collect(), next: 1, end: 1 }
+        }
+        None => table.piece::<I::Parent>((), at.row..at.end.unwrap_or(u64::MAX), PARENTS).await?,
+    };
+    let end = Some(at.end.unwrap_or(parents.end));
+    let read = parents.rows.iter().map(|(place, parent)| {
+        let from = if *place == at.row { at.inner } else { 0 };
+        I::read(table, parent, from, most)
+    });
+    let mut lines = Vec::new();
+    for ((place, _), (rows, next)) in parents.rows.iter().zip(try_join_all(read).await?) {
+        for row in &rows {
+            lines.push(line(row)?);
+        }
+        if let Some(inner) = next {
+            return Ok(Lines { lines, next: Some(Place { row: *place, inner, end }) });
+        }
+    }
+    let next = Place { row: parents.next, inner: 0, end };
+    Ok(Lines { lines, next: (parents.next < parents.end).then_some(next) })
+}
+
+/// A list of `R` for each `P`.
+struct Within<P, R>(PhantomData<fn() -> (P, R)>);
+
+impl<P, R> InnerRows for Within<P, R>
+where
+    P: Listed<Of = (), Id: Parse + Id>,
+    R: Listed<Of: Id>,
+{
+    type Parent = P;
+    type Row = R;
+
+    async fn read(table: &Table, parent: &P, from: u64, most: usize) -> Result<(Vec<R>, Option<u64>), TableError> {
+        let Piece { rows, next, end } = table.piece::<R>(parent.uuid().into(), from..u64::MAX, most).await?;
+        let rows = rows.into_iter().map(|(_, row)| row.shown().for_reader()).collect();
+        Ok((rows, (next < end).then_some(next)))
+    }
+}
+
+struct MessagesOfConversation;
+
+impl InnerRows for MessagesOfConversation {
+    type Parent = Conversation;
+    type Row = Message;
+
+    async fn read(
+        table: &Table,
+        parent: &Conversation,
+        from: u64,
+        most: usize,
+    ) -> Result<(Vec<Message>, Option<u64>), TableError> {
+        let end = parent.chat_count.min(from + most as u64);
+        let messages = conversation::said_between(table, parent.id, from..end.max(from)).await?;
+        Ok((messages, (end < parent.chat_count).then_some(end)))
+    }
+}
+
+struct ContactsOfCampaign;
+
+impl InnerRows for ContactsOfCampaign {
+    type Parent = Campaign;
+    type Row = CampaignContact;
+
+    async fn read(
+        table: &Table,
+        parent: &Campaign,
+        from: u64,
+        most: usize,
+    ) -> Result<(Vec<CampaignContact>, Option<u64>), TableError> {
+        let (from, most) = (u32::try_from(from).unwrap_or(u32::MAX), u32::try_from(most).unwrap_or(u32::MAX));
+        let (contacts, next) = campaign::contacts_from(table, parent.id, from, most).await?;
+        Ok((contacts, next.map(u64::from)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::routes;
+
+    #[test]
+    fn each_record_has_its_source_at_its_place() {
+        let words: Vec<_> = SOURCES.iter().map(|source| source.record.as_str()).collect();
+        assert_eq!(words, ExportedRecord::WORDS);
+        assert!(SOURCES.iter().zip(0..).all(|(source, place)| source.record as usize == place));
+    }
+
+    /// What can be listed can be exported, except what is about the service and not about customers.
+    #[test]
+    fn each_record_with_a_list_can_be_exported() {
+        let left_out = ["audit", "delivery", "event", "export", "key"];
+        let lists = |name: &str| name.starts_with("list-") || ["get-agent-list", "read-link-tag-entity-list"].contains(&name);
+        let listed: BTreeSet<_> = routes::ALL.iter().filter(|route| lists(route.name)).map(|route| route.record).collect();
+        let exported: BTreeSet<_> = SOURCES.iter().map(|source| source.scope).chain(left_out).collect();
+        assert_eq!(exported, listed);
+    }
+
+    #[test]
+    fn the_columns_are_all_members_of_a_row() {
+        for source in SOURCES {
+            let schema = (source.schema)();
+            let members: BTreeSet<_> = schema["properties"].as_object().unwrap().keys().cloned().collect();
+            assert_eq!(source.columns().into_iter().collect::<BTreeSet<_>>(), members, "{}", source.record.as_str());
+            assert!(!members.contains("record"), "{}", source.record.as_str());
+        }
+    }
+}
