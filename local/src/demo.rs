@@ -18,6 +18,7 @@ use shared::records::agency::{Agency, BillingPlan};
 use shared::records::assistant::Assistant;
 use shared::records::contact::Contact;
 use shared::records::datasource::{Datasource, DatasourceFile, DatasourceLink};
+use shared::records::export::Export;
 use shared::records::form::Form;
 use shared::records::intent::{Intent, IntentLink};
 use shared::records::tag::{Link, Tag};
@@ -85,6 +86,7 @@ const KINDS: &[(&str, Load)] = &[
     ("campaigns", |by, records, _| Box::pin(by.add_campaigns(records))),
     ("campaign_contacts", |by, records, _| Box::pin(add_campaign_contacts(&by.table, records))),
     ("conversations", |by, records, time| Box::pin(by.converse(records, time))),
+    ("exports", |by, records, _| Box::pin(by.insert::<Export>(Some(&routes::CREATE_EXPORT), (), records))),
     ("events", |by, records, _| Box::pin(log_events(&by.table, records))),
     ("deliveries", |by, records, _| Box::pin(deliver(&by.table, records))),
 ];

@@ -274,7 +274,12 @@ impl Bucket {
     }
 }
 
-fn request(method: &str, url: &SignedUrl, headers: &[(&str, &str)], body: &SdkBody) -> Result<HttpRequest, BucketError> {
+fn request(
+    method: &str,
+    url: &SignedUrl,
+    headers: &[(&str, &str)],
+    body: &SdkBody,
+) -> Result<HttpRequest, BucketError> {
     // The message of the error could quote the address.
     let broken = || BucketError::Broken("bucket: a request that cannot be made".into());
     let mut request = HttpRequest::new(body.try_clone().ok_or_else(broken)?);
@@ -321,8 +326,10 @@ mod tests {
         let tenant = Tenant::operator(crate::values::id::OrgId(Uuid::nil()));
         let key = ObjectKey::of(&tenant, Uuid::max());
         assert_eq!(key.0, "00000000-0000-0000-0000-000000000000/ffffffff-ffff-ffff-ffff-ffffffffffff");
-        let refused =
-            bucket(SdkConfig::builder()).download(&key, &[], (Timestamp::from_unix_millis(0), VALID)).await.unwrap_err();
+        let refused = bucket(SdkConfig::builder())
+            .download(&key, &[], (Timestamp::from_unix_millis(0), VALID))
+            .await
+            .unwrap_err();
         assert_eq!(refused.to_string(), "bucket: no credentials");
     }
 }

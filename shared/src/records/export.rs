@@ -273,7 +273,8 @@ impl ExportToDownload {
 
 impl Schema for ExportToDownload {
     fn schema() -> Value {
-        let doc = "Where to download the file, for an hour. Null before the export is completed, and if it found nothing.";
+        let doc =
+            "Where to download the file, for an hour. Null before the export is completed, and if it found nothing.";
         let url = member::<Option<SignedUrl>>("download_url", true, doc);
         titled(extended(Export::schema(), vec![url]), "ExportToDownload", "An export, with the address of its file.")
     }

@@ -53,8 +53,7 @@ impl Table {
             (list_rows_between(&self.tenant, &list, first..last + 1).0, last, None)
         };
         let range = [first, last].map(|ordinal| list_row(&self.tenant, &list, ordinal).sk);
-        let parts =
-            partitions.iter().map(|pk| self.store.some_records::<R>(pk, [&range[0], &range[1]], limit));
+        let parts = partitions.iter().map(|pk| self.store.some_records::<R>(pk, [&range[0], &range[1]], limit));
         let (mut rows, mut read) = (Vec::new(), last);
         for (records, stopped) in try_join_all(parts).await? {
             rows.extend(records);

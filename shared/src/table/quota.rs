@@ -38,7 +38,7 @@ impl Quota {
             Self::RunningCampaigns => 1_000,
             Self::Files => 100_000,
             Self::FileBytes => 1 << 40,
-            Self::RunningExports => 3,
+            Self::RunningExports => 10,
             Self::SendsADay => 1_000_000,
         }
     }

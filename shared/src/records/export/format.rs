@@ -51,7 +51,10 @@ impl ExportFormat {
                 // The error itself would quote the row.
                 let broken = |_| TableError::Broken("an exported row is no object".into());
                 let row: HashMap<String, &RawValue> = serde_json::from_str(row).map_err(broken)?;
-                let cells: Vec<String> = columns.iter().map(|name| row.get(name).map_or_else(String::new, |value| cell(value.get()))).collect();
+                let cells: Vec<String> = columns
+                    .iter()
+                    .map(|name| row.get(name).map_or_else(String::new, |value| cell(value.get())))
+                    .collect();
                 file.extend_from_slice(cells.join(",").as_bytes());
                 file.extend_from_slice(b"\r\n");
             }
@@ -70,7 +73,11 @@ fn cell(json: &str) -> String {
     let value = text.unwrap_or_else(|| json.to_owned());
     // A spreadsheet would run the text. A number may begin with a minus.
     let value = if is_text && value.starts_with(FORMULA) { format!("'{value}") } else { value };
-    if value.contains([',', ';', '"', '\r', '\n', '\t']) { format!("\"{}\"", value.replace('"', "\"\"")) } else { value }
+    if value.contains([',', ';', '"', '\r', '\n', '\t']) {
+        format!("\"{}\"", value.replace('"', "\"\""))
+    } else {
+        value
+    }
 }
 
 #[cfg(test)]

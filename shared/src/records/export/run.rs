@@ -119,10 +119,14 @@ impl Running {
         if export.progress.tries >= MOST_TRIES {
             return give_up(cx, &table, &export, "it failed again and again").await.map(|()| None);
         }
-        let progress =
-            Progress { tries: export.progress.tries + 1, number: export.progress.number + 1, ..export.progress.clone() };
+        let progress = Progress {
+            tries: export.progress.tries + 1,
+            number: export.progress.number + 1,
+            ..export.progress.clone()
+        };
         let due_at = Some(now.plus_seconds(LEASE));
-        let Some(export) = table.replace(export.id, &export, Export { progress, due_at, ..export.clone() }).await? else {
+        let Some(export) = table.replace(export.id, &export, Export { progress, due_at, ..export.clone() }).await?
+        else {
             return Ok(None);
         };
         let mut bytes = Vec::new();
@@ -227,8 +231,7 @@ impl Running {
 
     /// Makes the file of the parts, and completes the export. An earlier process may have made the file.
     async fn complete(self, cx: &EventContext<'_>) -> Result<()> {
-        let (bucket, key, now) =
-            (&cx.service.bucket, self.export.object(&self.table.tenant), cx.service.clock.now());
+        let (bucket, key, now) = (&cx.service.bucket, self.export.object(&self.table.tenant), cx.service.clock.now());
         if let Some(upload) = &self.made.upload {
             let is_made = bucket.complete_upload(&key, upload, &self.made.parts).await?
                 || bucket.beginning(&key).await?.is_some();
