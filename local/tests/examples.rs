@@ -8,7 +8,7 @@ use local::openapi::EVENTS;
 use local::receiver::Behaviour;
 use serde_json::{Value, json};
 use shared::records::event::{EventId, EventKind};
-use shared::records::export::{Export, Progress};
+use shared::records::export::{Export, ExportProgress};
 use shared::routes;
 use shared::values::id::ExportId;
 use shared::values::time::Timestamp;
@@ -97,7 +97,7 @@ async fn end_exports(setup: &Setup, org: &Org) {
     let made = setup.post(org, "/api/v1/export", json!({"records": ["tag"]})).await;
     let id = ExportId(id_of(&made).parse().unwrap());
     let export: Export = org.table.get(id).await.unwrap();
-    let progress = Progress { tries: 10, ..Progress::default() };
+    let progress = ExportProgress { tries: 10, ..ExportProgress::default() };
     org.table.replace(id, &export, Export { progress, ..export.clone() }).await.unwrap().unwrap();
     setup.minutes(2).await;
     let export: Export = org.table.get(id).await.unwrap();

@@ -19,7 +19,7 @@ use shared::bucket::ObjectKey;
 use shared::records::campaign::CampaignContact;
 use shared::records::datasource::DatasourceFile;
 use shared::records::delivery::{self, EndpointHealth, Observed};
-use shared::records::export::{Export, ExportStatus, Progress};
+use shared::records::export::{Export, ExportProgress, ExportStatus};
 use shared::records::widget::Widget;
 use shared::request::route::Access;
 use shared::routes;
@@ -257,7 +257,7 @@ async fn make_exports(stack: &Stack) {
     let bucket = &stack.gateway.service.bucket;
     let key = ObjectKey::of_export(&tenant(), given_up.id);
     let upload = Some(bucket.begin_upload(&key, "text/csv").await.unwrap());
-    let progress = Progress { tries: 10, upload, ..Progress::default() };
+    let progress = ExportProgress { tries: 10, upload, ..ExportProgress::default() };
     table.replace(given_up.id, given_up, Export { progress, ..given_up.clone() }).await.unwrap().unwrap();
     let ended = Export { status: ExportStatus::Completed, due_at: Some(now), ..expired.clone() };
     table.replace(expired.id, expired, ended).await.unwrap().unwrap();

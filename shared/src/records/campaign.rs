@@ -27,10 +27,7 @@ pub use schedule::Schedule;
 pub use scheduled::{CampaignChanges, NewScheduledCampaign, create, update};
 pub use staged::{AddedContacts, MoreContacts, add_contacts};
 pub use state::{CampaignCommand, CampaignPhase, CampaignRefusal, CampaignStep, ContactTotals};
-pub use storage::{
-    Earlier, all_answered, contacts_at, contacts_from, list, list_contacts, of_delivery, read, remove_contact,
-    stage_contacts,
-};
+pub use storage::{Earlier, contacts_at, list, list_contacts, of_delivery, read, remove_contact, stage_contacts};
 pub use text::{CampaignText, MessagePosition, TextOf, remove_contacts, stage_message};
 pub(crate) use text::{text_of_version, texts};
 

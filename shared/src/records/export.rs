@@ -26,7 +26,7 @@ use crate::values::tenant::Tenant;
 use crate::values::time::Timestamp;
 
 pub use run::run_exports;
-pub use source::Place;
+pub use source::ReadingPlace;
 
 /// Seconds for which the file of an export is kept.
 const KEPT: i64 = 7 * 86_400;
@@ -132,7 +132,7 @@ crate::record! {
         /// When it last changed.
         updated updated_at: Timestamp,
         /// What has been made so far.
-        hidden progress: Progress = Progress::default(),
+        hidden progress: ExportProgress = ExportProgress::default(),
         /// When a function may go on with it: at once, or after the current lease; once it has ended, when it is removed.
         hidden due_at: Option<Timestamp> = None,
     }
@@ -141,11 +141,11 @@ crate::record! {
 /// What of an export has been made so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Progress {
+pub struct ExportProgress {
     /// The record that is read next, by its place among the records of the export.
     pub record: usize,
     /// Where its reading goes on; `None` once all records are read.
-    pub place: Option<Place>,
+    pub place: Option<ReadingPlace>,
     /// Whether anything has been read.
     pub has_begun: bool,
     /// Rows so far.

@@ -8,7 +8,7 @@
 use futures_util::stream::{self, StreamExt as _};
 
 use super::source::source;
-use super::{Export, ExportStatus, KEPT, Progress};
+use super::{Export, ExportProgress, ExportStatus, KEPT};
 use crate::bucket::multipart::LEAST_PART;
 use crate::records::due::Due;
 use crate::request::error::{Error, Result};
@@ -44,7 +44,7 @@ const MOST_TRIES: u32 = 10;
 /// The first error of an export; the others go on all the same.
 pub async fn run_exports(cx: &EventContext<'_>) -> Result<()> {
     let deadline = cx.service.clock.now().plus_seconds(BUDGET);
-    let (mut running, mut result): (Vec<Running>, _) = (Vec::new(), Ok(()));
+    let (mut running, mut result): (Vec<LeasedExport>, _) = (Vec::new(), Ok(()));
     loop {
         result = result.and(join_due(cx, &mut running).await);
         if running.is_empty() {
@@ -70,7 +70,7 @@ pub async fn run_exports(cx: &EventContext<'_>) -> Result<()> {
 }
 
 /// Takes a lease on exports that are due, as long as there is room.
-async fn join_due(cx: &EventContext<'_>, running: &mut Vec<Running>) -> Result<()> {
+async fn join_due(cx: &EventContext<'_>, running: &mut Vec<LeasedExport>) -> Result<()> {
     let room = TOGETHER.0.saturating_sub(running.len());
     if room == 0 {
         return Ok(());
@@ -81,7 +81,7 @@ async fn join_due(cx: &EventContext<'_>, running: &mut Vec<Running>) -> Result<(
         if running.len() >= TOGETHER.0 {
             break;
         }
-        match Running::begin(cx, &key).await {
+        match LeasedExport::begin(cx, &key).await {
             Ok(found) => running.extend(found),
             Err(error) => result = result.and(Err(error)),
         }
@@ -90,19 +90,19 @@ async fn join_due(cx: &EventContext<'_>, running: &mut Vec<Running>) -> Result<(
 }
 
 /// An export on which this process has a lease.
-struct Running {
+struct LeasedExport {
     table: Table,
     /// The export as it is stored.
     export: Export,
     /// What has been made, with what is read and not stored yet.
-    made: Progress,
+    made: ExportProgress,
     /// The bytes of rows that are in no part yet.
     bytes: Vec<u8>,
     /// The rows of the next piece.
     most: usize,
 }
 
-impl Running {
+impl LeasedExport {
     /// Takes a lease on the export at `key`; `None` if nothing is left to make. An ended one is removed.
     async fn begin(cx: &EventContext<'_>, key: &Key) -> Result<Option<Self>> {
         let Some(tenant) = Tenant::of_partition_key(&key.pk) else { return Ok(None) };
@@ -119,7 +119,7 @@ impl Running {
         if export.progress.tries >= MOST_TRIES {
             return give_up(cx, &table, &export, "it failed again and again").await.map(|()| None);
         }
-        let progress = Progress {
+        let progress = ExportProgress {
             tries: export.progress.tries + 1,
             number: export.progress.number + 1,
             ..export.progress.clone()
@@ -239,7 +239,7 @@ impl Running {
                 return begin_again(cx, &self.table, &self.export).await;
             }
         }
-        let Progress { rows, bytes, .. } = self.made;
+        let ExportProgress { rows, bytes, .. } = self.made;
         let is = Export { status: ExportStatus::Completed, rows, bytes, ..ended(&self.export, now) };
         Ok(self.table.replace(self.export.id, &self.export, is).await.map(drop)?)
     }
@@ -267,7 +267,7 @@ fn ended(export: &Export, now: Timestamp) -> Export {
         expires_at,
         updated_at: now,
         due_at: expires_at,
-        progress: Progress::default(),
+        progress: ExportProgress::default(),
         ..export.clone()
     }
 }
@@ -287,8 +287,8 @@ async fn give_up(cx: &EventContext<'_>, table: &Table, export: &Export, reason: 
 
 /// Lets an export begin again: what it had in the bucket is gone, because it stood still for a day.
 async fn begin_again(cx: &EventContext<'_>, table: &Table, export: &Export) -> Result<()> {
-    let Progress { number, tries, .. } = export.progress;
-    let progress = Progress { number, tries, ..Progress::default() };
+    let ExportProgress { number, tries, .. } = export.progress;
+    let progress = ExportProgress { number, tries, ..ExportProgress::default() };
     let is = Export { progress, due_at: Some(cx.service.clock.now()), ..export.clone() };
     Ok(table.replace(export.id, export, is).await.map(drop)?)
 }

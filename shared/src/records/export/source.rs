@@ -13,7 +13,7 @@ use crate::input::schema::{Schema, Value};
 use crate::input::{Input as _, Issues, Location, Parse, Raw, Source, words};
 use crate::records::agency::{Agency, BillingPlan};
 use crate::records::assistant::Assistant;
-use crate::records::campaign::{self, Campaign, CampaignContact};
+use crate::records::campaign::{Campaign, CampaignContact, storage as campaigns};
 use crate::records::contact::Contact;
 use crate::records::conversation::{self, Conversation, Message};
 use crate::records::datasource::{Datasource, DatasourceFile};
@@ -35,7 +35,7 @@ const PARENTS: usize = 16;
 
 /// Where the reading of a record goes on.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place {
+pub struct ReadingPlace {
     /// The place of the row, or of the record that has the list of the row.
     pub row: u64,
     /// The place of the row in the list of that record.
@@ -46,14 +46,15 @@ pub struct Place {
 
 /// Rows, each as a line of JSON.
 #[derive(Debug)]
-pub(super) struct Lines {
+pub(super) struct RowLines {
     /// The rows.
     pub lines: Vec<String>,
     /// Where the next ones begin; `None` after the last ones.
-    pub next: Option<Place>,
+    pub next: Option<ReadingPlace>,
 }
 
-type ReadRows = for<'a> fn(&'a Table, &'a JsonObject, Place, usize) -> BoxFuture<'a, Result<Lines, TableError>>;
+type ReadRows =
+    for<'a> fn(&'a Table, &'a JsonObject, ReadingPlace, usize) -> BoxFuture<'a, Result<RowLines, TableError>>;
 
 /// How a record is exported.
 pub(super) struct ExportSource {
@@ -77,7 +78,7 @@ const SOURCES: &[ExportSource] = &[
     inner::<Within<Agency, BillingPlan>>(ExportedRecord::BillingPlan, "billing-plan"),
     ExportSource {
         read: |table, filters, at, most| {
-            Box::pin(rows::<Campaign, _>(table, filters, at, most, |rows| campaign::all_answered(table, rows)))
+            Box::pin(rows::<Campaign, _>(table, filters, at, most, |rows| campaigns::all_answered(table, rows)))
         },
         ..list::<Campaign>(ExportedRecord::Campaign, "campaign")
     },
@@ -162,16 +163,16 @@ const fn list<R: Listed<Of = ()>>(record: ExportedRecord, scope: &'static str) -
 async fn rows<R: Listed<Of = ()>, F: Future<Output = Result<Vec<R>, TableError>>>(
     table: &Table,
     filters: &JsonObject,
-    at: Place,
+    at: ReadingPlace,
     most: usize,
     answer: impl FnOnce(Vec<R>) -> F,
-) -> Result<Lines, TableError> {
+) -> Result<RowLines, TableError> {
     let query = stored(filters, ListQuery::<R>::read)?;
     let Piece { rows, next, end } = table.piece::<R>((), at.row..at.end.unwrap_or(u64::MAX), most).await?;
     let rows = answer(rows.into_iter().map(|(_, row)| row).collect()).await?;
     let rows = rows.into_iter().filter(|row| query.matches(row)).map(|row| line(&row.shown().for_reader()));
-    let place = Place { row: next, inner: 0, end: Some(at.end.unwrap_or(end)) };
-    Ok(Lines { lines: rows.collect::<Result<_, _>>()?, next: (next < end).then_some(place) })
+    let place = ReadingPlace { row: next, inner: 0, end: Some(at.end.unwrap_or(end)) };
+    Ok(RowLines { lines: rows.collect::<Result<_, _>>()?, next: (next < end).then_some(place) })
 }
 
 /// A record that is in the lists of others.
@@ -212,9 +213,9 @@ fn parent_of<I: InnerRows>(source: &Source<'_>, issues: &mut Issues) -> Option<O
 async fn inner_rows<I: InnerRows>(
     table: &Table,
     filters: &JsonObject,
-    at: Place,
+    at: ReadingPlace,
     most: usize,
-) -> Result<Lines, TableError> {
+) -> Result<RowLines, TableError> {
     let parents: Piece<I::Parent> = match stored(filters, parent_of::<I>)? {
         Some(id) => {
             let found = table.find::<I::Parent>(id).await?;
@@ -233,11 +234,11 @@ async fn inner_rows<I: InnerRows>(
             lines.push(line(row)?);
         }
         if let Some(inner) = next {
-            return Ok(Lines { lines, next: Some(Place { row: *place, inner, end }) });
+            return Ok(RowLines { lines, next: Some(ReadingPlace { row: *place, inner, end }) });
         }
     }
-    let next = Place { row: parents.next, inner: 0, end };
-    Ok(Lines { lines, next: (parents.next < parents.end).then_some(next) })
+    let next = ReadingPlace { row: parents.next, inner: 0, end };
+    Ok(RowLines { lines, next: (parents.next < parents.end).then_some(next) })
 }
 
 /// A list of `R` for each `P`.
@@ -289,7 +290,7 @@ impl InnerRows for ContactsOfCampaign {
         most: usize,
     ) -> Result<(Vec<CampaignContact>, Option<u64>), TableError> {
         let (from, most) = (u32::try_from(from).unwrap_or(u32::MAX), u32::try_from(most).unwrap_or(u32::MAX));
-        let (contacts, next) = campaign::contacts_from(table, parent.id, from, most).await?;
+        let (contacts, next) = campaigns::contacts_from(table, parent.id, from, most).await?;
         Ok((contacts, next.map(u64::from)))
     }
 }
