@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use local::Settings;
 use local::faults::Fault;
-use local::http::Call;
 use serde_json::{Value, json};
 use shared::bucket::ObjectKey;
 use shared::prelude::{Contact, ContactId};
@@ -17,7 +16,7 @@ use shared::values::time::Clock;
 use uuid::Uuid;
 
 use crate::support::fixture::{
-    ACME, ACME_READ_ONLY, acme, call, data, failure, get, post, send, settings, stack_of_today, tenant, valid_call,
+    ACME, ACME_READ_ONLY, call, data, failure, get, post, send, settings, stack_of_today, valid_call,
 };
 use crate::support::sending::{Org, Setup, id_of};
 use crate::support::sweep::cases;
@@ -216,7 +215,11 @@ async fn filters_select_the_rows_that_the_list_selects() {
         let export = data(&stack.answer(&post("/api/v1/export", ACME, body)).await);
         stack.tick("run-exports").await.unwrap();
         let read = get(&stack, &format!("/api/v1/export/{}", id_of(&export))).await;
-        assert_eq!((&read["status"], &read["rows"]), (&json!("completed"), &get(&stack, path).await["total"]), "{path}");
+        assert_eq!(
+            (&read["status"], &read["rows"]),
+            (&json!("completed"), &get(&stack, path).await["total"]),
+            "{path}"
+        );
     }
 }
 
@@ -247,9 +250,18 @@ async fn an_unknown_record_or_filter_is_refused_by_name() {
         (json!({"records": ["tag"], "filters": {"form": {}}}), "[body filters form] extra_forbidden"),
         (json!({"records": ["tag"], "filters": {"tag": 1}}), "[body filters tag] dict_type"),
         (json!({"records": ["tag"], "filters": {"tag": {"name": "x"}}}), "[body filters tag name] extra_forbidden"),
-        (json!({"records": ["contact"], "filters": {"contact": {"page": 1}}}), "[body filters contact page] extra_forbidden"),
-        (json!({"records": ["campaign"], "filters": {"campaign": {"status": "x"}}}), "[body filters campaign status] enum"),
-        (json!({"records": ["message"], "filters": {"message": {"conversation_id": "x"}}}), "[body filters message conversation_id] uuid_parsing"),
+        (
+            json!({"records": ["contact"], "filters": {"contact": {"page": 1}}}),
+            "[body filters contact page] extra_forbidden",
+        ),
+        (
+            json!({"records": ["campaign"], "filters": {"campaign": {"status": "x"}}}),
+            "[body filters campaign status] enum",
+        ),
+        (
+            json!({"records": ["message"], "filters": {"message": {"conversation_id": "x"}}}),
+            "[body filters message conversation_id] uuid_parsing",
+        ),
     ] {
         assert_eq!(refused(body.clone()).await, (422, vec![wanted.to_owned()]), "{body}");
     }
@@ -374,7 +386,10 @@ async fn a_late_process_replaces_no_part() {
         pause.reached().await;
         // The slow process has read the rows; these are changed before the other one reads them.
         for id in &contacts[..5] {
-            org.table.change::<Contact>(*id, Uuid::max(), |row| row.first_name = Some("New".parse().unwrap())).await.unwrap();
+            org.table
+                .change::<Contact>(*id, Uuid::max(), |row| row.first_name = Some("New".parse().unwrap()))
+                .await
+                .unwrap();
         }
         setup.pass(LEASE);
         let file = setup.file(&org, &export).await;
@@ -447,7 +462,7 @@ async fn an_export_and_its_file_are_removed_after_a_week() {
     let path = format!("/api/v1/export/{export}");
     assert_eq!(rows(&setup.file(&org, &export).await).len(), 1);
     let ended = setup.get(&org, &path).await;
-    setup.clock.set(ended["ended_at"].as_str().unwrap().parse().unwrap());
+    setup.clock.set(serde_json::from_value(ended["ended_at"].clone()).unwrap());
     setup.pass(WEEK - 60);
     setup.tick_exports().await;
     assert!(setup.get(&org, &path).await["download_url"].is_string());

@@ -198,7 +198,7 @@ impl Export {
         for (name, filters) in self.filters.objects(&at, &mut issues) {
             let at = at.name(name.clone());
             match ExportedRecord::from_word(&name).filter(|record| self.records.0.contains(record)) {
-                Some(record) => source::source(record).check(&filters, &at, &mut issues),
+                Some(record) => source::check(record, &filters, &at, &mut issues),
                 None => issues.push(at.issue(words::EXTRA.0, "The export does not have this record")),
             }
         }
@@ -215,7 +215,7 @@ impl Export {
     /// [`Error::Forbidden`] names the scope that is missing.
     pub fn require_scopes(&self, caller: &Caller) -> Result<()> {
         let scopes: BTreeSet<KeyScope> =
-            self.records.0.iter().map(|record| KeyScope::read(source::source(*record).scope)).collect();
+            self.records.0.iter().map(|record| KeyScope::read(source::scope(*record))).collect();
         scopes.iter().try_for_each(|scope| caller.require_scope(scope))
     }
 

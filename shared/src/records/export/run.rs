@@ -7,7 +7,7 @@
 
 use futures_util::stream::{self, StreamExt as _};
 
-use super::source::source;
+use super::source;
 use super::{Export, ExportProgress, ExportStatus, KEPT};
 use crate::bucket::multipart::LEAST_PART;
 use crate::records::due::Due;
@@ -167,22 +167,21 @@ impl LeasedExport {
     /// Reads the next piece.
     async fn read(&mut self) -> Result<()> {
         let Some(record) = self.export.records.0.get(self.made.record).copied() else { return Ok(()) };
-        let source = source(record);
-        let (format, columns) = (self.export.format, source.columns());
+        let (format, columns) = (self.export.format, source::columns(record));
         let before = self.bytes.len();
         if !self.made.has_begun {
             self.bytes.extend_from_slice(format.head(&columns).as_bytes());
         }
         let filters = self.export.filters_of(record);
         let at = self.made.place.unwrap_or_default();
-        let found = (source.read)(&self.table, &filters, at, self.most).await?;
+        let found = source::read(record, &self.table, &filters, at, self.most).await?;
         let (rows, start) = (found.lines.len(), self.bytes.len());
         for line in found.lines {
             format.add(&mut self.bytes, record, &columns, &line)?;
         }
-        if rows > 0 {
-            self.most = (PIECE * rows / (self.bytes.len() - start).max(1)).clamp(ROWS.1, ROWS.2);
-        }
+        // Where filters leave nothing, more rows are read the next time.
+        let fitting = (PIECE * rows).checked_div(self.bytes.len() - start).unwrap_or(self.most * 2);
+        self.most = fitting.clamp(ROWS.1, ROWS.2);
         self.made.has_begun = true;
         self.made.rows += rows as u64;
         self.made.bytes += (self.bytes.len() - before) as u64;

@@ -30,8 +30,8 @@ use crate::table::{Table, TableError};
 use crate::values::id::Id;
 use crate::values::json::JsonObject;
 
-/// Records whose own lists are read at the same time.
-const PARENTS: usize = 16;
+/// Records whose own lists are read at the same time, and the fewest rows that are read of each.
+const PARENTS: (usize, usize) = (16, 16);
 
 /// Where the reading of a record goes on.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,78 +53,102 @@ pub(super) struct RowLines {
     pub next: Option<ReadingPlace>,
 }
 
-type ReadRows =
-    for<'a> fn(&'a Table, &'a JsonObject, ReadingPlace, usize) -> BoxFuture<'a, Result<RowLines, TableError>>;
+/// How the rows of a record are read, and what selects some of them.
+trait ExportSource {
+    /// The names of the filters.
+    fn filters() -> Vec<&'static str>;
 
-/// How a record is exported.
-pub(super) struct ExportSource {
-    /// The record.
-    pub record: ExportedRecord,
-    /// The same, as the scopes of keys name it.
-    pub scope: &'static str,
-    /// The names of its filters.
-    filters: fn() -> Vec<&'static str>,
-    /// Reads the values of its filters.
-    check: fn(&Source<'_>, &mut Issues),
-    schema: fn() -> Value,
+    /// Reads the values of the filters.
+    fn check(source: &Source<'_>, issues: &mut Issues);
+
+    /// The schema of a row.
+    fn schema() -> Value;
+
     /// Reads rows from a place on, as a key that may only read sees them: so many, or a few more.
-    pub read: ReadRows,
+    fn read(
+        table: &Table,
+        filters: &JsonObject,
+        at: ReadingPlace,
+        most: usize,
+    ) -> impl Future<Output = Result<RowLines, TableError>> + Send;
 }
 
-/// The records, in the order of their names.
-const SOURCES: &[ExportSource] = &[
-    list::<Agency>(ExportedRecord::Agency, "agency"),
-    list::<Assistant>(ExportedRecord::Assistant, "assistant"),
-    inner::<Within<Agency, BillingPlan>>(ExportedRecord::BillingPlan, "billing-plan"),
-    ExportSource {
-        read: |table, filters, at, most| {
-            Box::pin(rows::<Campaign, _>(table, filters, at, most, |rows| campaigns::all_answered(table, rows)))
-        },
-        ..list::<Campaign>(ExportedRecord::Campaign, "campaign")
-    },
-    inner::<ContactsOfCampaign>(ExportedRecord::CampaignContact, "campaign-contact"),
-    list::<Contact>(ExportedRecord::Contact, "contact"),
-    list::<Conversation>(ExportedRecord::Conversation, "conversation"),
-    list::<Datasource>(ExportedRecord::Datasource, "datasource"),
-    inner::<Within<Datasource, DatasourceFile>>(ExportedRecord::DatasourceFile, "datasource-file"),
-    list::<Form>(ExportedRecord::Form, "form"),
-    list::<Intent>(ExportedRecord::Intent, "intent"),
-    list::<Link>(ExportedRecord::LinkTagEntity, "link"),
-    inner::<MessagesOfConversation>(ExportedRecord::Message, "conversation"),
-    list::<Tag>(ExportedRecord::Tag, "tag"),
-    list::<User>(ExportedRecord::User, "user"),
-    list::<Webhook>(ExportedRecord::Webhook, "webhook"),
-    list::<Widget>(ExportedRecord::Widget, "widget"),
-];
+// Each function of this table names all records, so a binary has the code of the functions alone that it calls.
+macro_rules! sources {
+    ($($Record:ident $scope:literal $Source:ty;)*) => {
+        /// The record, as the scopes of keys name it.
+        pub(super) const fn scope(record: ExportedRecord) -> &'static str {
+            match record { $(ExportedRecord::$Record => $scope,)* }
+        }
 
-/// How `record` is exported.
-pub(super) fn source(record: ExportedRecord) -> &'static ExportSource {
-    // The table has all of them in the order of the enum: a test compares them.
-    &SOURCES[record as usize]
+        fn filters(record: ExportedRecord) -> Vec<&'static str> {
+            match record { $(ExportedRecord::$Record => <$Source>::filters(),)* }
+        }
+
+        fn check_values(record: ExportedRecord, source: &Source<'_>, issues: &mut Issues) {
+            match record { $(ExportedRecord::$Record => <$Source>::check(source, issues),)* }
+        }
+
+        fn schema(record: ExportedRecord) -> Value {
+            match record { $(ExportedRecord::$Record => <$Source>::schema(),)* }
+        }
+
+        /// Reads rows of `record` from a place on, as a key that may only read sees them: so many, or a few more.
+        ///
+        /// # Errors
+        /// [`TableError`].
+        pub(super) fn read<'a>(
+            record: ExportedRecord,
+            table: &'a Table,
+            filters: &'a JsonObject,
+            at: ReadingPlace,
+            most: usize,
+        ) -> BoxFuture<'a, Result<RowLines, TableError>> {
+            match record { $(ExportedRecord::$Record => Box::pin(<$Source>::read(table, filters, at, most)),)* }
+        }
+    };
 }
 
-impl ExportSource {
-    /// The names of a row's members, in their order.
-    pub fn columns(&self) -> Vec<String> {
-        let members = (self.schema)()["required"].as_array().cloned().unwrap_or_default();
-        members.iter().filter_map(|name| name.as_str().map(str::to_owned)).collect()
+sources! {
+    Agency "agency" ListOf<Agency>;
+    Assistant "assistant" ListOf<Assistant>;
+    BillingPlan "billing-plan" Inner<Within<Agency, BillingPlan>>;
+    Campaign "campaign" Campaigns;
+    CampaignContact "campaign-contact" Inner<ContactsOfCampaign>;
+    Contact "contact" ListOf<Contact>;
+    Conversation "conversation" ListOf<Conversation>;
+    Datasource "datasource" ListOf<Datasource>;
+    DatasourceFile "datasource-file" Inner<Within<Datasource, DatasourceFile>>;
+    Form "form" ListOf<Form>;
+    Intent "intent" ListOf<Intent>;
+    LinkTagEntity "link" ListOf<Link>;
+    Message "conversation" Inner<MessagesOfConversation>;
+    Tag "tag" ListOf<Tag>;
+    User "user" ListOf<User>;
+    Webhook "webhook" ListOf<Webhook>;
+    Widget "widget" ListOf<Widget>;
+}
+
+/// The names of a row's members, in their order.
+pub(super) fn columns(record: ExportedRecord) -> Vec<String> {
+    let members = schema(record)["required"].as_array().cloned().unwrap_or_default();
+    members.iter().filter_map(|name| name.as_str().map(str::to_owned)).collect()
+}
+
+/// Adds the issues of the `given` filters of a record, which are at `at`.
+pub(super) fn check(record: ExportedRecord, given: &JsonObject, at: &Location, issues: &mut Issues) {
+    let known = filters(record);
+    let names: BTreeMap<String, Box<RawValue>> = given.read().unwrap_or_default();
+    for name in names.into_keys().filter(|name| !known.contains(&&**name)) {
+        let (kind, _) = words::EXTRA;
+        let list = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        let msg = format!("The filters of {} are: {list}", record.as_str());
+        issues.push(at.name(name).issue(kind, msg));
     }
-
-    /// Adds the issues of `filters`, which are at `at`.
-    pub fn check(&self, filters: &JsonObject, at: &Location, issues: &mut Issues) {
-        let known = (self.filters)();
-        let given: BTreeMap<String, Box<RawValue>> = filters.read().unwrap_or_default();
-        for name in given.into_keys().filter(|name| !known.contains(&&**name)) {
-            let (kind, _) = words::EXTRA;
-            let list = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-            let msg = format!("The filters of {} are: {list}", self.record.as_str());
-            issues.push(at.name(name).issue(kind, msg));
-        }
-        let text = serde_json::to_string(filters).unwrap_or_default();
-        match Source::object(Raw::Json(&text), at) {
-            Ok(source) => (self.check)(&source, issues),
-            Err(issue) => issues.push(issue),
-        }
+    let text = serde_json::to_string(given).unwrap_or_default();
+    match Source::object(Raw::Json(&text), at) {
+        Ok(source) => check_values(record, &source, issues),
+        Err(issue) => issues.push(issue),
     }
 }
 
@@ -143,19 +167,45 @@ fn line(row: &impl Serialize) -> Result<String, TableError> {
 }
 
 /// A record of which an organisation has one list.
-const fn list<R: Listed<Of = ()>>(record: ExportedRecord, scope: &'static str) -> ExportSource {
-    ExportSource {
-        record,
-        scope,
-        filters: || {
-            let dates = R::DATED.then_some(["date_from", "date_to"]).into_iter().flatten();
-            R::filter_members().into_iter().map(|member| member.name).chain(dates).collect()
-        },
-        check: |source, issues| drop(ListQuery::<R>::read(source, issues)),
-        schema: R::schema,
-        read: |table, filters, at, most| {
-            Box::pin(rows::<R, _>(table, filters, at, most, |rows| std::future::ready(Ok(rows))))
-        },
+struct ListOf<R>(PhantomData<fn() -> R>);
+
+impl<R: Listed<Of = ()>> ExportSource for ListOf<R> {
+    fn filters() -> Vec<&'static str> {
+        let dates = R::DATED.then_some(["date_from", "date_to"]).into_iter().flatten();
+        R::filter_members().into_iter().map(|member| member.name).chain(dates).collect()
+    }
+
+    fn check(source: &Source<'_>, issues: &mut Issues) {
+        drop(ListQuery::<R>::read(source, issues));
+    }
+
+    fn schema() -> Value {
+        R::schema()
+    }
+
+    async fn read(table: &Table, filters: &JsonObject, at: ReadingPlace, most: usize) -> Result<RowLines, TableError> {
+        rows(table, filters, (at, most), |rows: Vec<R>| std::future::ready(Ok(rows))).await
+    }
+}
+
+/// The campaigns, with the counts of their contacts.
+struct Campaigns;
+
+impl ExportSource for Campaigns {
+    fn filters() -> Vec<&'static str> {
+        ListOf::<Campaign>::filters()
+    }
+
+    fn check(source: &Source<'_>, issues: &mut Issues) {
+        ListOf::<Campaign>::check(source, issues);
+    }
+
+    fn schema() -> Value {
+        Campaign::schema()
+    }
+
+    async fn read(table: &Table, filters: &JsonObject, at: ReadingPlace, most: usize) -> Result<RowLines, TableError> {
+        rows(table, filters, (at, most), |rows| campaigns::all_answered(table, rows)).await
     }
 }
 
@@ -163,8 +213,7 @@ const fn list<R: Listed<Of = ()>>(record: ExportedRecord, scope: &'static str) -
 async fn rows<R: Listed<Of = ()>, F: Future<Output = Result<Vec<R>, TableError>>>(
     table: &Table,
     filters: &JsonObject,
-    at: ReadingPlace,
-    most: usize,
+    (at, most): (ReadingPlace, usize),
     answer: impl FnOnce(Vec<R>) -> F,
 ) -> Result<RowLines, TableError> {
     let query = stored(filters, ListQuery::<R>::read)?;
@@ -189,16 +238,23 @@ trait InnerRows: 'static {
     ) -> impl Future<Output = Result<(Vec<Self::Row>, Option<u64>), TableError>> + Send;
 }
 
-const fn inner<I: InnerRows>(record: ExportedRecord, scope: &'static str) -> ExportSource {
-    ExportSource {
-        record,
-        scope,
-        filters: || vec![I::Parent::PARAMETER],
-        check: |source, issues| {
-            let _ = parent_of::<I>(source, issues);
-        },
-        schema: I::Row::schema,
-        read: |table, filters, at, most| Box::pin(inner_rows::<I>(table, filters, at, most)),
+struct Inner<I>(PhantomData<fn() -> I>);
+
+impl<I: InnerRows> ExportSource for Inner<I> {
+    fn filters() -> Vec<&'static str> {
+        vec![I::Parent::PARAMETER]
+    }
+
+    fn check(source: &Source<'_>, issues: &mut Issues) {
+        let _ = parent_of::<I>(source, issues);
+    }
+
+    fn schema() -> Value {
+        I::Row::schema()
+    }
+
+    async fn read(table: &Table, filters: &JsonObject, at: ReadingPlace, most: usize) -> Result<RowLines, TableError> {
+        inner_rows::<I>(table, filters, at, most).await
     }
 }
 
@@ -216,12 +272,14 @@ async fn inner_rows<I: InnerRows>(
     at: ReadingPlace,
     most: usize,
 ) -> Result<RowLines, TableError> {
+    // A long list is read alone, as soon as it is known to be long.
+    let (together, most) = if at.inner > 0 { (1, most) } else { (PARENTS.0, (most / PARENTS.0).max(PARENTS.1)) };
     let parents: Piece<I::Parent> = match stored(filters, parent_of::<I>)? {
         Some(id) => {
             let found = table.find::<I::Parent>(id).await?;
             Piece { rows: found.into_iter().map(|parent| (0, parent)).collect(), next: 1, end: 1 }
         }
-        None => table.piece::<I::Parent>((), at.row..at.end.unwrap_or(u64::MAX), PARENTS).await?,
+        None => table.piece::<I::Parent>((), at.row..at.end.unwrap_or(u64::MAX), together).await?,
     };
     let end = Some(at.end.unwrap_or(parents.end));
     let read = parents.rows.iter().map(|(place, parent)| {
@@ -302,11 +360,8 @@ mod tests {
     use super::*;
     use crate::routes;
 
-    #[test]
-    fn each_record_has_its_source_at_its_place() {
-        let words: Vec<_> = SOURCES.iter().map(|source| source.record.as_str()).collect();
-        assert_eq!(words, ExportedRecord::WORDS);
-        assert!(SOURCES.iter().zip(0..).all(|(source, place)| source.record as usize == place));
+    fn all() -> impl Iterator<Item = ExportedRecord> {
+        ExportedRecord::WORDS.iter().map(|word| ExportedRecord::from_word(word).unwrap())
     }
 
     /// What can be listed can be exported, except what is about the service and not about customers.
@@ -317,17 +372,17 @@ mod tests {
             |name: &str| name.starts_with("list-") || ["get-agent-list", "read-link-tag-entity-list"].contains(&name);
         let listed: BTreeSet<_> =
             routes::ALL.iter().filter(|route| lists(route.name)).map(|route| route.record).collect();
-        let exported: BTreeSet<_> = SOURCES.iter().map(|source| source.scope).chain(left_out).collect();
+        let exported: BTreeSet<_> = all().map(scope).chain(left_out).collect();
         assert_eq!(exported, listed);
     }
 
     #[test]
     fn the_columns_are_all_members_of_a_row() {
-        for source in SOURCES {
-            let schema = (source.schema)();
+        for record in all() {
+            let schema = schema(record);
             let members: BTreeSet<_> = schema["properties"].as_object().unwrap().keys().cloned().collect();
-            assert_eq!(source.columns().into_iter().collect::<BTreeSet<_>>(), members, "{}", source.record.as_str());
-            assert!(!members.contains("record"), "{}", source.record.as_str());
+            assert_eq!(columns(record).into_iter().collect::<BTreeSet<_>>(), members, "{}", record.as_str());
+            assert!(!members.contains("record"), "{}", record.as_str());
         }
     }
 }
