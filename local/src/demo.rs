@@ -20,6 +20,7 @@ use shared::records::captured_form::CapturedForm;
 use shared::records::captured_intent::CapturedIntent;
 use shared::records::contact::Contact;
 use shared::records::datasource::{Datasource, DatasourceFile, DatasourceLink};
+use shared::records::export::Export;
 use shared::records::form::Form;
 use shared::records::intent::{Intent, IntentLink};
 use shared::records::tag::{Link, Tag};
@@ -93,6 +94,7 @@ const KINDS: &[(&str, Load)] = &[
     ("captured_intents", |by, records, time| {
         Box::pin(by.capture::<CapturedIntent>(&routes::CREATE_CAPTURED_INTENT, records, time))
     }),
+    ("exports", |by, records, _| Box::pin(by.insert::<Export>(Some(&routes::CREATE_EXPORT), (), records))),
     ("events", |by, records, _| Box::pin(log_events(&by.table, records))),
     ("deliveries", |by, records, _| Box::pin(deliver(&by.table, records))),
 ];

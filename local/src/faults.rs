@@ -97,7 +97,7 @@ impl Fault {
     /// The status and the body with which `action` is refused; `None` if it is not.
     fn refusal(self, action: &str) -> Option<(u16, Value)> {
         match self {
-            Self::Throttle if action.contains("Object") => Some((503, json!({}))),
+            Self::Throttle if action.contains("Object") || action.contains("Upload") => Some((503, json!({}))),
             Self::Throttle => Some((400, exception("ThrottlingException", "slow down"))),
             Self::ServerError => Some((500, exception("InternalServerError", "sorry"))),
             // The first action is the reason.

@@ -144,6 +144,9 @@ pub const OPERATIONS: &[Described] = &[
     Described::of::<event::ListEvents>(&routes::LIST_EVENTS),
     Described::of::<event::ReadEvent>(&routes::READ_EVENT),
     Described::of::<event::ListEventTypes>(&routes::LIST_EVENT_TYPES),
+    Described::of::<export::CreateExport>(&routes::CREATE_EXPORT),
+    Described::of::<export::ReadExport>(&routes::READ_EXPORT),
+    Described::of::<export::ListExports>(&routes::LIST_EXPORTS),
     Described::of::<usage::ReadUsage>(&routes::READ_USAGE),
     Described::of::<usage::ReportUsage>(&routes::REPORT_USAGE),
     Described::of::<captured_form::CreateCapturedForm>(&routes::CREATE_CAPTURED_FORM),
@@ -205,6 +208,7 @@ pub const CONSUMERS: &[Consumer] = &[
 pub const SCHEDULED: &[Scheduled] = &[
     Scheduled::of::<background::ReleaseDeliveries>(),
     Scheduled::of::<background::RemovePaymentWebhooks>(),
+    Scheduled::of::<background::RunExports>(),
     Scheduled::of::<background::SendCampaigns>(),
 ];
 

@@ -195,7 +195,12 @@ pub fn of_failed_records() -> String {
 
 /// The S3 action of a request.
 pub fn bucket_action(method: &str, uri: &str) -> &'static str {
-    if uri.contains("?list-type=") { "ListObjectsV2" } else { object_action(method) }
+    match method {
+        _ if uri.contains("?list-type=") => "ListObjectsV2",
+        "DELETE" if uri.contains("?uploadId=") => "AbortMultipartUpload",
+        // The begin and the end of an upload in parts, and each part, need the same permission as a whole object.
+        method => object_action(method),
+    }
 }
 
 /// The S3 action of a request about an object.
@@ -396,6 +401,11 @@ mod tests {
             ("GET", vec!["s3:GetObject", "s3:ListBucket"]),
         ] {
             assert_eq!(of_object(bucket_action(method, "http://s3/bucket/key")), wanted, "{method}");
+        }
+        for (method, wanted) in
+            [("POST", "s3:PutObject"), ("PUT", "s3:PutObject"), ("DELETE", "s3:AbortMultipartUpload")]
+        {
+            assert_eq!(of_object(bucket_action(method, "http://s3/bucket/key?uploadId=1")), [wanted], "{method}");
         }
         for (bucket, of) in [(BUCKET_NAME, String::new()), (FAILED_RECORDS_NAME, of_failed_records())] {
             let mut request = HttpRequest::new(SdkBody::empty());

@@ -63,11 +63,12 @@ fn tasks() -> [(&'static str, Value); 7] {
 }
 
 /// The names of the events of the stream and of schedules: the function, and a suffix if it has several events.
-const EVENTS: [&str; 7] = [
+const EVENTS: [&str; 8] = [
     "record-changed",
     "send-delivery",
     "send-delivery.every-minute",
     "release-deliveries",
+    "run-exports",
     "send-campaigns",
     "remove-payment-webhooks",
     "redrive.every-five-minutes",

@@ -8,7 +8,9 @@ use local::openapi::EVENTS;
 use local::receiver::Behaviour;
 use serde_json::{Value, json};
 use shared::records::event::{EventId, EventKind};
+use shared::records::export::{Export, ExportProgress};
 use shared::routes;
+use shared::values::id::ExportId;
 use shared::values::time::Timestamp;
 use uuid::Uuid;
 
@@ -90,6 +92,20 @@ fn last_of_each(setup: &Setup) -> BTreeMap<String, Value> {
     received.into_iter().map(|event| (event["event"].as_str().unwrap().to_owned(), event)).collect()
 }
 
+/// Lets an export be given up, and lets another one expire.
+async fn end_exports(setup: &Setup, org: &Org) {
+    let made = setup.post(org, "/api/v1/export", json!({"records": ["tag"]})).await;
+    let id = ExportId(id_of(&made).parse().unwrap());
+    let export: Export = org.table.get(id).await.unwrap();
+    let progress = ExportProgress { tries: 10, ..ExportProgress::default() };
+    org.table.replace(id, &export, Export { progress, ..export.clone() }).await.unwrap().unwrap();
+    setup.minutes(2).await;
+    let export: Export = org.table.get(id).await.unwrap();
+    let due_at = Some(setup.clock.now());
+    org.table.replace(id, &export, Export { due_at, ..export.clone() }).await.unwrap().unwrap();
+    setup.minutes(2).await;
+}
+
 #[tokio::test]
 async fn an_event_of_every_told_type_is_recorded() {
     let (setup, org) = listening().await;
@@ -97,6 +113,7 @@ async fn an_event_of_every_told_type_is_recorded() {
     lose_a_webhook(&setup, &org).await;
     write_everything(&setup).await;
     setup.minutes(2).await;
+    end_exports(&setup, &org).await;
     let last = last_of_each(&setup);
     let told: Vec<&str> = EventKind::told().map(EventKind::as_str).collect();
     let missing: Vec<_> = told.iter().filter(|kind| !last.contains_key(**kind)).collect();

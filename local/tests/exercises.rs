@@ -938,6 +938,19 @@ pub const EXERCISES: &[Exercise] = &[
     Exercise::of(&routes::READ_EVENT),
     Exercise::of(&routes::LIST_EVENT_TYPES),
     Exercise {
+        body: |_| {
+            r#"{"records":["contact"],"filters":{"contact":{"phone_number":"+31612345678"}},"format":"csv"}"#.into()
+        },
+        recorded: || {
+            let several = r#"{"records":["contact","tag"],"filters":{"tag":{"name":"VIP"}},"format":"csv"}"#;
+            vec![("invalid", with_body(&routes::CREATE_EXPORT, several))]
+        },
+        first_costs_more: true,
+        ..Exercise::of(&routes::CREATE_EXPORT)
+    },
+    Exercise::of(&routes::READ_EXPORT),
+    Exercise { rows: Some([2, 2]), ..Exercise::of(&routes::LIST_EXPORTS) },
+    Exercise {
         query: |organisation| format!("user_id={}", id(organisation, kind::USER, 1)),
         recorded: || vec![("without-user", call("GET", routes::READ_USAGE.path, ACME))],
         ..Exercise::of(&routes::READ_USAGE)

@@ -15,14 +15,17 @@ use local::http::Call;
 use local::roles::{Roles, as_function, of_failed_records};
 use local::{Settings, Stack, functions};
 use serde_json::{Value, json};
+use shared::bucket::ObjectKey;
 use shared::records::campaign::CampaignContact;
 use shared::records::datasource::DatasourceFile;
 use shared::records::delivery::{self, EndpointHealth, Observed};
+use shared::records::export::{Export, ExportProgress, ExportStatus};
 use shared::records::widget::Widget;
 use shared::request::route::Access;
 use shared::routes;
 use shared::runtime::http_client;
 use shared::table::keys::{PK, SK};
+use shared::table::page::PageQuery;
 use shared::values::id::{CampaignContactId, DatasourceFileId, DatasourceId, WidgetId};
 use shared::values::limits::Limits;
 use uuid::Uuid;
@@ -30,7 +33,7 @@ use uuid::Uuid;
 use crate::exercises::EXERCISES;
 use crate::support::fixture::{
     ACME, PATIENT, acme, call, data, die_in_every_list, everything, get, id, json, kind, post, scratch, settings,
-    stack, streaming, valid_body, valid_call,
+    stack, streaming, tenant, valid_body, valid_call,
 };
 use crate::support::generated::{names_in, read};
 use crate::support::owners::{OWNERS, owner};
@@ -172,6 +175,7 @@ async fn give_something_to_do(stack: &Stack, function: &str) {
             let clock = &stack.gateway.service.clock;
             clock.set(clock.now().plus_seconds(60));
         }
+        "run-exports" => make_exports(stack).await,
         "send-campaigns" => run_campaigns(stack).await,
         // `redrive` has a test of its own.
         "redrive" => {}
@@ -243,6 +247,23 @@ async fn run_campaigns(stack: &Stack) {
     table.change(id, Uuid::max(), connect).await.unwrap();
     let run = valid_body(&routes::RUN_CAMPAIGN, 'a');
     data(&stack.answer(&post(&format!("/api/v1/campaign/run/{id}"), ACME, run)).await);
+}
+
+async fn make_exports(stack: &Stack) {
+    // One that is made, one that is given up, and one whose file is removed.
+    for _ in 0..3 {
+        data(&stack.answer(&post("/api/v1/export", ACME, r#"{"records":["campaign","message","contact"]}"#)).await);
+    }
+    let (table, now) = (acme(stack), stack.gateway.service.clock.now());
+    let exports = table.page::<Export>((), &PageQuery::oldest_first(1, 100)).await.unwrap().items;
+    let [.., given_up, expired] = &exports[..] else { panic!("{exports:?}") };
+    let bucket = &stack.gateway.service.bucket;
+    let key = ObjectKey::of_export(&tenant(), given_up.id);
+    let upload = Some(bucket.begin_upload(&key, "text/csv").await.unwrap());
+    let progress = ExportProgress { tries: 10, upload, ..ExportProgress::default() };
+    table.replace(given_up.id, given_up, Export { progress, ..given_up.clone() }).await.unwrap().unwrap();
+    let ended = Export { status: ExportStatus::Completed, due_at: Some(now), ..expired.clone() };
+    table.replace(expired.id, expired, ended).await.unwrap().unwrap();
 }
 
 async fn retire_payment_webhooks(stack: &Stack) {

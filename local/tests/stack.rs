@@ -33,6 +33,7 @@ mod events;
 mod examples;
 mod executions;
 mod exercises;
+mod exports;
 mod fairness;
 mod faults;
 mod filters;

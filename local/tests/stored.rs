@@ -67,6 +67,7 @@ fn records() -> Vec<(&'static str, &'static str, Reads)> {
         ("Delivery", "", reads::<Delivery>),
         ("EndpointHealth", "#ENDPOINT_HEALTH#", reads::<EndpointHealth>),
         ("Event", "#EVENT#", reads::<Event>),
+        ("Export", "", reads::<Export>),
         ("Form", "", reads::<Form>),
         ("Intent", "", reads::<Intent>),
         ("IntentLink", "", reads::<IntentLink>),

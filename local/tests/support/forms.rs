@@ -51,7 +51,7 @@ pub const PLACEHOLDERS: &[(&str, &str, &str)] = &[
     ("burst", "[0-9]+", "a number"),
     ("day", "[0-9]{4}-[0-9]{2}-[0-9]{2}", "a day (UTC)"),
     ("period", "[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]{12}Z", "the time at which a billing period starts"),
-    ("quota", "(?:webhooks|widgets|running_campaigns|files|custom_fields)", "a quota"),
+    ("quota", "(?:webhooks|widgets|running_campaigns|files|custom_fields|running_exports)", "a quota"),
     ("limit", "(?:Dispatch|Send)", "`Dispatch` or `Send`"),
 ];
 
@@ -461,6 +461,7 @@ pub const DUE: &[Form] = &[
         DUE_IN,
     ),
     form("EVENT#<shard>", "<time>", "conversations whose changes are to be told", DUE_MOST, DUE_IN),
+    form("EXPORT#<shard>", "<time>", "exports that are being made, or whose files are to be removed", DUE_MOST, DUE_IN),
     form("RETIRED_WEBHOOK#<shard>", "<time>", "webhooks to remove at the payment provider", DUE_MOST, DUE_IN),
 ];
 

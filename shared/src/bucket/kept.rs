@@ -108,7 +108,7 @@ fn place_of(key: &str) -> String {
 }
 
 /// The text of the first element of this name.
-fn element<'a>(xml: &'a str, name: &str) -> Option<&'a str> {
+pub(super) fn element<'a>(xml: &'a str, name: &str) -> Option<&'a str> {
     let (_, rest) = xml.split_once(&format!("<{name}>"))?;
     rest.split_once(&format!("</{name}>")).map(|(text, _)| text)
 }

@@ -29,6 +29,7 @@ use crate::records::delivery::{self, Delivery, NewDelivery, scope_of};
 use crate::records::due::{Due, handle_due};
 use crate::records::event::kind::{RECORDS, RecordKinds, Sign};
 use crate::records::event::{self, Event, EventId, EventKind, LONGEST, pending};
+use crate::records::export::Export;
 use crate::records::form::Form;
 use crate::records::intent::{Intent, IntentLink};
 use crate::records::suppression::Suppression;
@@ -422,6 +423,7 @@ const SHOWN: &[ShownRecord] = &[
     shown::<Datasource>(),
     shown::<DatasourceFile>(),
     shown::<DatasourceLink>(),
+    shown::<Export>(),
     shown::<Form>(),
     shown::<Intent>(),
     shown::<IntentLink>(),

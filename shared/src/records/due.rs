@@ -44,6 +44,8 @@ pub enum Due {
     RetiredWebhook,
     /// Changes of conversations that are not told yet.
     Event,
+    /// Exports that are being made, and files that are to be removed.
+    Export,
 }
 
 impl Due {
@@ -55,6 +57,7 @@ impl Due {
             Self::Conversation => "CONVERSATION",
             Self::RetiredWebhook => "RETIRED_WEBHOOK",
             Self::Event => "EVENT",
+            Self::Export => "EXPORT",
         }
     }
 

@@ -58,11 +58,23 @@ impl Caller {
             return Ok(());
         }
         let message = match route.access {
-            access if access.allows(self.role) => format!("The API key needs the scope {}", route.scope()).into(),
+            access if access.allows(self.role) => return self.require_scope(&route.scope()),
             Access::Admin => "Only an API key with the role admin may do this".into(),
             _ => "A read-only API key may not do this".into(),
         };
         Err(Error::Forbidden(Location::query().name("api_key"), message))
+    }
+
+    /// Refuses a caller that does not have this scope.
+    ///
+    /// # Errors
+    /// [`Error::Forbidden`] names the scope.
+    pub fn require_scope(&self, scope: &KeyScope) -> Result<()> {
+        if self.has(|| scope.clone()) {
+            return Ok(());
+        }
+        let message = format!("The API key needs the scope {scope}");
+        Err(Error::Forbidden(Location::query().name("api_key"), message.into()))
     }
 
     fn has(&self, wanted: impl Fn() -> KeyScope) -> bool {

@@ -235,7 +235,8 @@ fn made_in(quota: Quota) -> Location {
         | Quota::Files
         | Quota::FileBytes
         | Quota::CustomFields
-        | Quota::CustomFieldFilters => Location::body(),
+        | Quota::CustomFieldFilters
+        | Quota::RunningExports => Location::body(),
         Quota::RunningCampaigns | Quota::SendsADay => Location::path(),
     }
 }

@@ -43,8 +43,13 @@ impl Ordinals {
         self.place(self.next)
     }
 
+    /// The number of ordinals that are cut off.
+    pub const fn cut(self) -> u64 {
+        self.cut
+    }
+
     /// The number of ordinals before this one.
-    pub(super) fn place(self, ordinal: u64) -> u64 {
+    pub fn place(self, ordinal: u64) -> u64 {
         match self.spread_from {
             Some(from) if ordinal >= SPREAD => ordinal - SPREAD + from,
             Some(from) => ordinal.min(from),

@@ -76,8 +76,10 @@ impl<R: Declared> ListQuery<R> {
 
     /// Whether a row matches the filters.
     pub fn matches(&self, row: &R) -> bool {
-        let has = row.terms();
-        self.terms.iter().all(|asked| has.contains(asked)) && row.dated().is_none_or(|time| self.dates.contain(time))
+        let (has, unique) = (row.terms(), row.unique());
+        self.terms.iter().all(|asked| has.contains(asked))
+            && self.unique.iter().all(|asked| unique.iter().any(|value| value.term == *asked))
+            && row.dated().is_none_or(|time| self.dates.contain(time))
     }
 }
 

@@ -151,6 +151,25 @@ impl Store {
         }
     }
 
+    /// The first records in the items of a partition between two sort keys, both of them included: at most `limit`, and at
+    /// most a megabyte of items. With them comes the sort key of the last item that was read, if there are more.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub(crate) async fn some_records<R: DeserializeOwned>(
+        &self,
+        pk: &str,
+        [from, to]: [&str; 2],
+        limit: Option<usize>,
+    ) -> Result<(Vec<R>, Option<String>), TableError> {
+        let (under_way, body) = self.body(self.between(pk, (from, Some(to)), None, limit)).await;
+        let answer = body.and_then(|body| QueryOutput::<R>::read(&body));
+        let consumed = answer.as_ref().ok().and_then(|answer| answer.consumed_capacity.as_ref());
+        under_way.end(Unit::Read, consumed.map_or(0.0, |consumed| consumed.capacity_units));
+        let answer = answer?;
+        Ok((answer.items, answer.last_evaluated_key.map(|Record(key)| key.sk)))
+    }
+
     /// The body of the answer to `call`. Boxed, for the same reason as in [`Store::query`].
     fn body(&self, call: QueryFluentBuilder) -> BoxFuture<'_, (UnderWay<'_>, Result<String, TableError>)> {
         Box::pin(async move {

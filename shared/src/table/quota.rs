@@ -20,6 +20,8 @@ crate::choice! {
         CustomFields = "custom_fields",
         /// Custom fields by which lists of contacts can be filtered.
         CustomFieldFilters = "custom_field_filters",
+        /// Exports that are queued or in progress.
+        RunningExports = "running_exports",
         /// Messages and calls of a day (UTC).
         SendsADay = "sends_a_day",
     }
@@ -31,7 +33,8 @@ impl Quota {
         Self::WORDS.iter().filter_map(|word| Self::from_word(word))
     }
 
-    /// The limit if a deployment sets none: no honest organisation reaches it, except with custom fields.
+    /// The limit if a deployment sets none. No honest organisation reaches it, except with custom fields, and with running
+    /// exports: one that has finished makes room for the next.
     pub const fn default_limit(self) -> u64 {
         match self {
             Self::Webhooks => 100,
@@ -41,6 +44,7 @@ impl Quota {
             Self::FileBytes => 1 << 40,
             Self::CustomFields => 50,
             Self::CustomFieldFilters => 3,
+            Self::RunningExports => 10,
             Self::SendsADay => 1_000_000,
         }
     }
@@ -64,6 +68,7 @@ impl Quota {
             Self::FileBytes => "bytes of files",
             Self::CustomFields => "custom fields",
             Self::CustomFieldFilters => "custom fields that are filters",
+            Self::RunningExports => "running exports",
             Self::SendsADay => "sends of this day (UTC)",
         }
     }

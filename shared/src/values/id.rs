@@ -138,6 +138,8 @@ ids! {
     DeliveryId "delivery_id";
     /// An endpoint of events: a webhook, or a widget's connector.
     EndpointId "endpoint_id";
+    /// An export.
+    ExportId "export_id";
     /// A form.
     FormId "form_id";
     /// An intent.

@@ -62,6 +62,16 @@ impl JsonObject {
         Self::of(&members)
     }
 
+    /// Its members, all of which should be objects. Others are issues.
+    pub fn objects(&self, at: &Location, issues: &mut Issues) -> BTreeMap<String, Self> {
+        let members = self.read::<BTreeMap<String, Box<RawValue>>>().unwrap_or_default();
+        let object = |(name, value): (String, Box<RawValue>)| {
+            let object = Self::parse(Raw::Json(value.get()), &at.name(name.clone()), issues)?;
+            Some((name, object))
+        };
+        members.into_iter().filter_map(object).collect()
+    }
+
     /// Whether it has a member `name`.
     pub fn has(&self, name: &str) -> bool {
         self.read::<HashMap<String, Box<RawValue>>>().is_some_and(|members| members.contains_key(name))

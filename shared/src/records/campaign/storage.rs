@@ -232,16 +232,45 @@ pub(super) async fn with_items(table: &Table, id: CampaignId) -> Result<(Campaig
 /// [`TableError`].
 pub async fn list(table: &Table, query: &ListQuery<Campaign>) -> Result<Page<Campaign>, TableError> {
     let page = table.list((), query).await?;
+    let mut campaigns = all_answered(table, page.items).await?;
+    // The stored status may differ from the status that follows from the counts.
+    campaigns.retain(|campaign| query.matches(campaign));
+    Ok(query.page.of(campaigns, page.total))
+}
+
+/// Stored campaigns as a caller sees them.
+///
+/// # Errors
+/// [`TableError`].
+pub async fn all_answered(table: &Table, campaigns: Vec<Campaign>) -> Result<Vec<Campaign>, TableError> {
     let answer = async |campaign: Campaign| {
         let first = present_text(&table.tenant, campaign.id.run());
         let items = table.store.query(&first.pk, &first.sk, None).await?;
         Ok::<_, TableError>(answered(&campaign, &items))
     };
-    let campaigns: Vec<_> = page.items.into_iter().map(answer).collect();
-    let mut campaigns: Vec<Campaign> = stream::iter(campaigns).buffered(CONCURRENT_BATCHES).try_collect().await?;
-    // The stored status may differ from the status that follows from the counts.
-    campaigns.retain(|campaign| query.matches(campaign));
-    Ok(query.page.of(campaigns, page.total))
+    let campaigns: Vec<_> = campaigns.into_iter().map(answer).collect();
+    stream::iter(campaigns).buffered(CONCURRENT_BATCHES).try_collect().await
+}
+
+/// The contacts of a campaign from a place on, as a caller sees them: at most `most`, with the place at which they go on
+/// if there are more. A campaign that is deleted has none.
+///
+/// # Errors
+/// [`TableError`].
+pub async fn contacts_from(
+    table: &Table,
+    id: CampaignId,
+    from: u32,
+    most: u32,
+) -> Result<(Vec<CampaignContact>, Option<u32>), TableError> {
+    let (campaign, hidden) = match with_deleted(table, id).await {
+        Err(TableError::Missing) => return Ok((Vec::new(), None)),
+        found => found?,
+    };
+    let end = campaign.places().min(from.saturating_add(most));
+    let contacts = contacts_at(table, &campaign, (from..end).filter(|place| !hidden.contains(place))).await?;
+    let contacts = contacts.into_iter().map(|contact| contact.as_answered_in(&campaign)).collect();
+    Ok((contacts, (end < campaign.places()).then_some(end)))
 }
 
 /// Stores the contacts of a campaign before anything refers to them, with pointers to them if it `has_pointers`.

@@ -7,7 +7,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::bucket::BucketError;
-use crate::bucket::{Beginning, Bucket, ObjectKey, SignedUrl, Upload, attachment};
+use crate::bucket::{Beginning, Bucket, ObjectKey, SignedUrl, Upload, VALID, attachment};
 use crate::input::form::FormFile;
 use crate::input::schema::{Schema, Value, extended, titled};
 use crate::input::{Between, Input, Issues, Location, Parse, Raw, ReadInput, Source, member, reject, words};
@@ -395,7 +395,7 @@ impl FileToDownload {
         let shown =
             [("content-disposition", attachment(file.name.as_deref())), ("content-type", content_type.to_owned())];
         let headers = shown.each_ref().map(|(name, value)| (*name, value.as_str()));
-        let url = bucket.download(&key, &headers, now).await?;
+        let url = bucket.download(&key, &headers, (now, VALID)).await?;
         Ok(Self { file, uploaded: true, content_type: Some(content_type.to_owned()), download_url: Some(url) })
     }
 }

@@ -90,6 +90,10 @@ kinds! {
     "Datasource" "datasource";
     "DatasourceFile" "datasource_file" fixed [DATASOURCE_FILE_UPLOADED Sign::Changed(&["uploaded_at"])];
     "DatasourceLink" "datasource_link" fixed;
+    "Export" "export" [
+        EXPORT_COMPLETED Sign::Became("status", "completed"),
+        EXPORT_FAILED Sign::Became("status", "failed")
+    ];
     "Form" "form";
     "Intent" "intent";
     "IntentLink" "intent_link" fixed;
@@ -140,6 +144,10 @@ impl EventKind {
     pub const DATASOURCE_FILE_UPLOADED: Self = Self("datasource_file.uploaded");
     /// The payment provider has reported a change of a user.
     pub const PAYMENT_UPDATED: Self = Self("payment.updated");
+    /// The file of an export is complete.
+    pub const EXPORT_COMPLETED: Self = Self("export.completed");
+    /// An export was given up.
+    pub const EXPORT_FAILED: Self = Self("export.failed");
     /// The service has disabled a webhook.
     pub const WEBHOOK_DISABLED: Self = Self("webhook.disabled");
     /// A message for the connector of a widget, from a campaign.

@@ -1,0 +1,9 @@
+//! Runs `list-exports` under Lambda. Written by `cargo generate`.
+
+use shared::request::pipeline::Handler;
+use shared::routes;
+use shared::runtime::lambda;
+
+fn main() -> Result<(), lambda::Fatal> {
+    lambda::run(Handler::of::<export::ListExports>(&routes::LIST_EXPORTS))
+}
