@@ -75,7 +75,8 @@ async fn nobody_is_called_through_a_widget_without_a_connector() {
 #[tokio::test]
 async fn a_repeat_gets_its_campaign_after_the_connector_is_gone() {
     let sender = Sender::of(Setup::start().await, WidgetType::Phone, true, 1).await;
-    let (path, body) = (format!("/api/v1/call/{}/contacts", sender.widget.id), json!({"contact_ids": sender.contacts()}));
+    let (path, body) =
+        (format!("/api/v1/call/{}/contacts", sender.widget.id), json!({"contact_ids": sender.contacts()}));
     let first = sender.setup.post(&sender.org, &path, body.clone()).await;
     let of_widget = format!("/api/v1/widget/{}", sender.widget.id);
     sender.setup.ask(&sender.org, "PUT", &of_widget, &json!({"connector_url": null})).await;

@@ -22,7 +22,10 @@ async fn called(contacts: usize) -> (Sender, String) {
 async fn the_latest_report_counts_in_any_order() {
     let (sender, id) = called(2).await;
     let first = sender.campaign(&id).await.1.remove(0);
-    assert_eq!((&first["result"], &first["attempts"], &first["next_attempt_at"]), (&Value::Null, &json!(1), &Value::Null));
+    assert_eq!(
+        (&first["result"], &first["attempts"], &first["next_attempt_at"]),
+        (&Value::Null, &json!(1), &Value::Null)
+    );
     for (outcome, seconds, counting) in [
         ("no_answer", -30, "no_answer"),
         ("no_answer", -30, "no_answer"),
@@ -83,7 +86,11 @@ async fn a_crash_neither_loses_nor_doubles_a_report() {
         run.0.campaign(&run.1).await;
         work(run).await;
         let campaign = run.0.campaign(&run.1).await.0;
-        assert_eq!((&campaign["outcomes"]["answered"], &campaign["outcomes"]["busy"]), (&json!(2), &json!(0)), "{case}");
+        assert_eq!(
+            (&campaign["outcomes"]["answered"], &campaign["outcomes"]["busy"]),
+            (&json!(2), &json!(0)),
+            "{case}"
+        );
     };
     crashes_everywhere(async || called(2).await, |(sender, _)| &sender.setup, work, once).await;
 }
@@ -133,7 +140,8 @@ async fn a_deleted_contact_is_no_longer_counted_by_its_outcome() {
 #[tokio::test]
 async fn a_webhook_is_told_of_each_report_that_counts() {
     let (sender, id) = called(1).await;
-    let fields = json!({"endpoint": format!("{}/told", sender.setup.receiver.url), "events": ["campaign_contact.updated"]});
+    let fields =
+        json!({"endpoint": format!("{}/told", sender.setup.receiver.url), "events": ["campaign_contact.updated"]});
     sender.setup.post(&sender.org, "/api/v1/outbound_webhook", fields).await;
     let contact = sender.campaign(&id).await.1.remove(0);
     for (outcome, seconds) in [("busy", -10), ("busy", -10), ("no_answer", -20), ("answered", -5)] {
