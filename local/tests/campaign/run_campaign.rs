@@ -56,6 +56,7 @@ fn stored_campaign() -> Value {
         "status": "queued",
         "counts": counts([("queued", 3)]),
         "outcomes": no_outcomes(),
+        "retry_policy": null,
         "start_time": null,
         "interval": null,
         "execution_weekdays": [],
