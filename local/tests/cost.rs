@@ -291,7 +291,7 @@ async fn each_operation_has_depth_three_or_less_and_a_new_key_adds_two() {
         let least = u32::from(![routes::LIST_LLM_MODELS.name, routes::LIST_EVENT_TYPES.name].contains(&route.name));
         // A recovery compares the log with the deliveries, step by step.
         // An import of suppressions makes them hold for all dispatches after it has written them.
-        let most = match *route {
+        let most = match **route {
             routes::RECOVER_WEBHOOK => 10,
             routes::IMPORT_SUPPRESSIONS => 4,
             _ => 3,

@@ -1,10 +1,12 @@
 //! Which contacts of a campaign may be contacted when they are dispatched.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::Unreached;
 use crate::records::contact::Contact;
 use crate::records::suppression::{self, Points, ReadGuard, SuppressedChannel};
+use crate::table::item::{from_item, has_id};
+use crate::table::keys::Key;
 use crate::table::{Table, TableError};
 use crate::values::id::{CampaignId, ContactId};
 
@@ -27,16 +29,24 @@ impl Reachable {
         invited: &[ContactId],
         channel: SuppressedChannel,
     ) -> Result<Self, TableError> {
-        let wanted: BTreeSet<ContactId> = invited.iter().copied().collect();
+        let keys: Vec<Key> = invited.iter().map(|id| table.key::<Contact>(*id)).collect();
         // The guard is read before the suppressions, never after them.
-        let (guard, found) =
-            futures_util::try_join!(suppression::read_guard(table, campaign.0), table.get_each::<Contact>(&wanted))?;
-        let points =
-            |contact: &Contact| Points { phone_number: contact.phone_number.clone(), email: contact.email.clone() };
-        let suppressed = suppression::suppressed(table, &found.iter().map(points).collect::<Vec<_>>(), channel).await?;
-        let there: BTreeSet<ContactId> = found.iter().map(|contact| contact.id).collect();
-        let gone = wanted.difference(&there).map(|id| (*id, Unreached::Failed("the contact is gone")));
-        let suppressed = suppressed.into_iter().filter_map(|place| Some((found.get(place)?.id, Unreached::Suppressed)));
-        Ok(Self { refused: gone.chain(suppressed).collect(), guard })
+        let (guard, found) = futures_util::try_join!(
+            suppression::read_guard(table, campaign.0),
+            table.store.get_attributes(&keys, Points::ATTRIBUTES)
+        )?;
+        let (mut refused, mut there, mut people) = (BTreeMap::new(), Vec::new(), Vec::<Points>::new());
+        for (id, key) in invited.iter().zip(&keys) {
+            let item = found.get(key).filter(|item| has_id(item, Some(id.0)));
+            if let Some(points) = item.and_then(|item| from_item(item.clone()).ok()) {
+                there.push(*id);
+                people.push(points);
+            } else {
+                refused.insert(*id, Unreached::Failed("the contact is gone"));
+            }
+        }
+        let suppressed = suppression::suppressed(table, &people, channel).await?;
+        refused.extend(suppressed.into_iter().filter_map(|place| Some((*there.get(place)?, Unreached::Suppressed))));
+        Ok(Self { refused, guard })
     }
 }

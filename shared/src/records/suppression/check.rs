@@ -14,6 +14,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::Deserialize;
 use uuid::Uuid;
 
 use super::{SuppressedChannel, Suppression, points};
@@ -81,12 +82,18 @@ impl ReadGuard {
 }
 
 /// The telephone number and the e-mail address of a contact.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
 pub struct Points {
     /// The telephone number.
     pub phone_number: Option<PhoneNumber>,
     /// The e-mail address.
     pub email: Option<Email>,
+}
+
+impl Points {
+    /// The attributes of a contact that have them, with its key and its id.
+    pub(crate) const ATTRIBUTES: &str = "pk, sk, id, phone_number, email";
 }
 
 /// The places of the people who must not be contacted, of those that were asked for.
