@@ -330,8 +330,6 @@ pub mod kind {
     pub const EXPORT: u8 = 30;
     pub const FAILED_CAMPAIGN: u8 = 20;
     pub const NEW_CAMPAIGN: u8 = 21;
-    pub const CAPTURED_FORM: u8 = 22;
-    pub const CAPTURED_INTENT: u8 = 23;
     pub const SUPPRESSION: u8 = 28;
 }
 
