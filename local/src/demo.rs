@@ -16,6 +16,8 @@ use shared::network::Network;
 use shared::network::lanes::LaneTime;
 use shared::records::agency::{Agency, BillingPlan};
 use shared::records::assistant::Assistant;
+use shared::records::captured_form::CapturedForm;
+use shared::records::captured_intent::CapturedIntent;
 use shared::records::contact::Contact;
 use shared::records::datasource::{Datasource, DatasourceFile, DatasourceLink};
 use shared::records::form::Form;
@@ -85,6 +87,12 @@ const KINDS: &[(&str, Load)] = &[
     ("campaigns", |by, records, _| Box::pin(by.add_campaigns(records))),
     ("campaign_contacts", |by, records, _| Box::pin(add_campaign_contacts(&by.table, records))),
     ("conversations", |by, records, time| Box::pin(by.converse(records, time))),
+    ("captured_forms", |by, records, time| {
+        Box::pin(by.capture::<CapturedForm>(&routes::CREATE_CAPTURED_FORM, records, time))
+    }),
+    ("captured_intents", |by, records, time| {
+        Box::pin(by.capture::<CapturedIntent>(&routes::CREATE_CAPTURED_INTENT, records, time))
+    }),
     ("events", |by, records, _| Box::pin(log_events(&by.table, records))),
     ("deliveries", |by, records, _| Box::pin(deliver(&by.table, records))),
 ];

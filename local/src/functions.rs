@@ -45,7 +45,7 @@ pub const OPERATIONS: &[Described] = &[
     Described::of::<Update<Conversation>>(&routes::UPDATE_CONVERSATION),
     Described::of::<conversation::CloseConversation>(&routes::CLOSE_CONVERSATION),
     Described::of::<conversation::ReadConversation>(&routes::READ_CONVERSATION),
-    Described::of::<List<Conversation>>(&routes::LIST_CONVERSATIONS),
+    Described::of::<conversation::ListConversations>(&routes::LIST_CONVERSATIONS),
     Described::of::<campaign::ReadCampaign>(&routes::READ_CAMPAIGN),
     Described::of::<campaign_contact::ListCampaignContacts>(&routes::LIST_CAMPAIGN_CONTACTS),
     Described::of::<contact::UpsertContact>(&routes::UPSERT_CONTACT),
@@ -136,6 +136,14 @@ pub const OPERATIONS: &[Described] = &[
     Described::of::<usage::ReadUsage>(&routes::READ_USAGE),
     Described::of::<usage::ReportUsage>(&routes::REPORT_USAGE),
     Described::of::<analytics::ReadAnalytics>(&routes::READ_ANALYTICS),
+    Described::of::<captured_form::CreateCapturedForm>(&routes::CREATE_CAPTURED_FORM),
+    Described::of::<captured_form::ListConversationCapturedForms>(&routes::LIST_CONVERSATION_CAPTURED_FORMS),
+    Described::of::<captured_form::ListCapturedForms>(&routes::LIST_CAPTURED_FORMS),
+    Described::of::<Read<CapturedForm>>(&routes::READ_CAPTURED_FORM),
+    Described::of::<captured_form::UpdateCapturedForm>(&routes::UPDATE_CAPTURED_FORM),
+    Described::of::<captured_intent::CreateCapturedIntent>(&routes::CREATE_CAPTURED_INTENT),
+    Described::of::<List<CapturedIntent>>(&routes::LIST_CAPTURED_INTENTS),
+    Described::of::<Read<CapturedIntent>>(&routes::READ_CAPTURED_INTENT),
 ];
 
 /// What the servers of others call.

@@ -23,7 +23,7 @@ use crate::support::fixture::{
     with_faults,
 };
 use crate::support::owners::{
-    OWNERS, Owned, contacts, datasource_link, file, fill, intent_link, link, owner, plan, time,
+    OWNERS, Owned, captured_form, captured_intent, contacts, datasource_link, file, fill, intent_link, link, owner, plan, time,
 };
 use crate::support::records::{conflict, detail};
 use crate::support::sending::{Setup, id_of};
@@ -45,9 +45,12 @@ async fn naming(stack: &Stack, ids: &BTreeSet<Uuid>) -> Vec<Row> {
     all.filter(|item| item.contains_key("record") || !item.contains_key("ttl")).filter(names).collect()
 }
 
-/// The totals of the lists of links.
+/// The totals of the lists of links and of captured intents.
 async fn totals(stack: &Stack) -> Vec<Value> {
-    let mut totals = vec![get(stack, "/api/v1/link_tag_entity/list").await["total"].clone()];
+    let mut totals = Vec::new();
+    for list in ["link_tag_entity/list", "capturedintent"] {
+        totals.push(get(stack, &format!("/api/v1/{list}")).await["total"].clone());
+    }
     for number in 0..2 {
         let assistant = id('a', kind::ASSISTANT, number);
         for of_it in ["data_source", "intent"] {
@@ -143,6 +146,16 @@ async fn a_record_made_during_the_delete_of_its_owner_is_deleted() {
     for (intent, assistant) in [(gone["intent"], uuid(kind::ASSISTANT, 0)), (uuid(kind::INTENT, 0), gone["assistant"])]
     {
         fill(&stack, AssistantId(assistant), 1, intent_link(|_| intent)).await;
+    }
+    for (form, conversation) in
+        [(gone["form"], uuid(kind::CONVERSATION, 0)), (uuid(kind::FORM, 0), gone["conversation"])]
+    {
+        fill(&stack, (), 1, captured_form(form, conversation)).await;
+    }
+    for (intent, conversation) in
+        [(gone["intent"], uuid(kind::CONVERSATION, 0)), (uuid(kind::INTENT, 0), gone["conversation"])]
+    {
+        fill(&stack, (), 1, captured_intent(intent, conversation)).await;
     }
     fill(&stack, (), 1, link(|_| gone["tag"], EntityType::Form, |_| id('a', kind::FORM, 0))).await;
     for entity in OWNERS {

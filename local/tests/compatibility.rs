@@ -108,15 +108,24 @@ async fn a_webhook_of_a_published_client_gets_what_it_waits_for() {
     let opened = setup.post(&org, "/api/v1/conversation", between).await;
     let said = format!("/api/v1/conversation/{}/message", id_of(&opened));
     setup.post(&org, &said, json!({"sender_type": "user", "text": "Hello"})).await;
+    let form = json!({"name": "Appointment", "form_type": "simple", "fields": [{"name": "when", "type": "date"}]});
+    let form = setup.post(&org, "/api/v1/form", form).await;
+    let filled = json!({"form_id": form["id"], "field_values": {"when": "2030-01-31"}});
+    setup.post(&org, &format!("/api/v1/conversation/{}/captured_form", id_of(&opened)), filled).await;
     setup.settle().await;
     setup.minutes(2).await;
     setup.close(&org, &opened).await;
     setup.settle().await;
-    let schema = with_types(json!({"$ref": "#/$defs/ConversationEvent"}));
-    let validator = jsonschema::options().should_validate_formats(true).build(&schema).unwrap();
     let received = setup.receiver.received("/client");
     let bodies: Vec<Value> = received.iter().map(|one| serde_json::from_slice(&one.body).unwrap()).collect();
-    for name in ["conversation.updated", "conversation.closed"] {
+    let of_type = [
+        ("conversation.updated", "ConversationEvent"),
+        ("conversation.closed", "ConversationEvent"),
+        ("captured_form.created", "CapturedFormEvent"),
+    ];
+    for (name, its_type) in of_type {
+        let schema = with_types(json!({"$ref": format!("#/$defs/{its_type}")}));
+        let validator = jsonschema::options().should_validate_formats(true).build(&schema).unwrap();
         let [event] = &bodies.iter().filter(|event| event["event"] == name).collect::<Vec<_>>()[..] else {
             panic!("{name}: {bodies:?}")
         };

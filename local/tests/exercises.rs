@@ -838,6 +838,48 @@ pub const EXERCISES: &[Exercise] = &[
         ..Exercise::of(&routes::READ_ANALYTICS)
     },
     Exercise {
+        body: |organisation| captured(organisation, CALL_BACK).to_string(),
+        recorded: || {
+            let wrong = json!({"form_id": demo_id('a', "form_id"), "field_values": {"phone": 1, "name": "Ada"}});
+            let globex = captured('b', CALL_BACK).to_string();
+            vec![
+                ("invalid", with_body(&routes::CREATE_CAPTURED_FORM, wrong.to_string())),
+                ("unknown-form", with_body(&routes::CREATE_CAPTURED_FORM, globex)),
+            ]
+        },
+        names: &[(kind::FORM, |form| json!({"form_id": form, "field_values": {}}))],
+        first_costs_more: true,
+        ..Exercise::of(&routes::CREATE_CAPTURED_FORM)
+    },
+    Exercise { rows: Some([1, 1]), ..Exercise::of(&routes::LIST_CONVERSATION_CAPTURED_FORMS) },
+    Exercise { rows: Some([2, 2]), ..Exercise::of(&routes::LIST_CAPTURED_FORMS) },
+    Exercise::of(&routes::READ_CAPTURED_FORM),
+    Exercise {
+        body: |_| r#"{"field_values":{"phone":"+31201234567","when":"today"}}"#.into(),
+        recorded: || vec![("invalid", with_body(&routes::UPDATE_CAPTURED_FORM, r#"{"field_values":{"when":1}}"#))],
+        ..Exercise::of(&routes::UPDATE_CAPTURED_FORM)
+    },
+    Exercise {
+        body: |organisation| recognised(&demo_id(organisation, "intent_id")).to_string(),
+        recorded: || {
+            let wrong = json!({"intent_id": demo_id('a', "intent_id"), "confidence": 2});
+            let nothing = json!({"intent_id": demo_id('a', "intent_id"), "message_id": id('a', kind::TAG, 0)});
+            vec![
+                ("invalid", with_body(&routes::CREATE_CAPTURED_INTENT, wrong.to_string())),
+                ("unknown-message", with_body(&routes::CREATE_CAPTURED_INTENT, nothing.to_string())),
+            ]
+        },
+        names: &[(kind::INTENT, recognised)],
+        calls_more: || {
+            let of_message = json!({"intent_id": demo_id('a', "intent_id"), "message_id": id('a', kind::MESSAGE, 0)});
+            vec![with_body(&routes::CREATE_CAPTURED_INTENT, of_message.to_string())]
+        },
+        first_costs_more: true,
+        ..Exercise::of(&routes::CREATE_CAPTURED_INTENT)
+    },
+    Exercise { rows: Some([2, 2]), ..Exercise::of(&routes::LIST_CAPTURED_INTENTS) },
+    Exercise::of(&routes::READ_CAPTURED_INTENT),
+    Exercise {
         body: |organisation| checkout(organisation, 1).to_string(),
         demo: |organisation, _| id(organisation, kind::AGENCY, 0),
         recorded: || {
@@ -972,6 +1014,20 @@ fn linking(route: &Route, kind: u8) -> Call {
         _ => id('b', kind, 1),
     };
     Call { path: path(route, name), ..plain(route) }
+}
+
+/// The form of the demo set that asks for a call.
+const CALL_BACK: u32 = 1;
+
+/// The body that fills a form in.
+fn captured(organisation: char, form: u32) -> Value {
+    let values = json!({"phone": "+31201234567", "when": "tomorrow"});
+    json!({"form_id": id(organisation, kind::FORM, form), "field_values": values})
+}
+
+/// The body that says that an intent was recognised.
+fn recognised(intent: &str) -> Value {
+    json!({"intent_id": intent, "confidence": 0.9})
 }
 
 /// The event of a checkout of a user of the demo set.

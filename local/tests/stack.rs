@@ -13,6 +13,7 @@ mod analytics;
 mod audit;
 mod campaigns;
 mod canary;
+mod captured;
 mod cascades;
 mod command;
 mod compatibility;

@@ -52,6 +52,8 @@ fn records() -> Vec<(&'static str, &'static str, Reads)> {
         ("BillingPlan", "", reads::<BillingPlan>),
         ("Campaign", "", reads::<Campaign>),
         ("CampaignContact", "#CAMPAIGN_CONTACT#", reads::<CampaignContact>),
+        ("CapturedForm", "", reads::<CapturedForm>),
+        ("CapturedIntent", "", reads::<CapturedIntent>),
         // A claim is never answered, so its JSON leaves out the bytes.
         ("Claim", "#IDEMPOTENCY#", |item| {
             from_item::<Claim>(item.clone()).map(|claim| json!({"ttl": claim.ttl})).map_err(|error| error.to_string())

@@ -122,8 +122,14 @@ impl<'a> Source<'a> {
         Self { place: self.place.clone(), values: self.values.iter().cloned().chain([more]).collect() }
     }
 
-    fn find(&self, name: &str) -> Option<Raw<'a>> {
+    /// The value `name`, as it was received.
+    pub fn find(&self, name: &str) -> Option<Raw<'a>> {
         self.values.iter().rev().find(|(given, _)| given == name).map(|(_, raw)| *raw)
+    }
+
+    /// The names of its values.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.values.iter().map(|(name, _)| &**name)
     }
 
     /// Whether it has a value `name` that is not null.

@@ -6,6 +6,8 @@
 use crate::records::agency::{Agency, BillingPlan};
 use crate::records::assistant::Assistant;
 use crate::records::campaign::{Campaign, remove_contacts, remove_deliveries};
+use crate::records::captured_form::CapturedForm;
+use crate::records::captured_intent::CapturedIntent;
 use crate::records::contact::Contact;
 use crate::records::conversation::Conversation;
 use crate::records::datasource::{Datasource, DatasourceFile, DatasourceLink};
@@ -17,7 +19,7 @@ use crate::records::webhook::Webhook;
 use crate::records::widget::Widget;
 use crate::table::cascade::{Owned, Owner, Step, items, links, rows};
 use crate::table::declaration::{Declared as _, Reference};
-use crate::table::stored::Listed as _;
+use crate::table::stored::{Listed as _, reference};
 use crate::values::tenant::Tenant;
 
 impl Owner for Agency {
@@ -37,7 +39,8 @@ impl Owner for Contact {
 }
 
 impl Owner for Conversation {
-    const STEPS: &'static [Step] = &[items::<Self>, links::<Link, Self>];
+    const STEPS: &'static [Step] =
+        &[items::<Self>, links::<CapturedForm, Self>, links::<CapturedIntent, Self>, links::<Link, Self>];
 }
 
 impl Owner for Datasource {
@@ -45,11 +48,11 @@ impl Owner for Datasource {
 }
 
 impl Owner for Form {
-    const STEPS: &'static [Step] = &[links::<Link, Self>];
+    const STEPS: &'static [Step] = &[links::<CapturedForm, Self>, links::<Link, Self>];
 }
 
 impl Owner for Intent {
-    const STEPS: &'static [Step] = &[links::<IntentLink, Self>, links::<Link, Self>];
+    const STEPS: &'static [Step] = &[links::<IntentLink, Self>, links::<CapturedIntent, Self>, links::<Link, Self>];
 }
 
 impl Owner for Tag {
@@ -67,6 +70,22 @@ impl Owner for Widget {
 impl Owned for BillingPlan {
     fn owners(&self, tenant: &Tenant) -> Vec<Reference> {
         Self::parent(tenant, self.agency_id).into_iter().collect()
+    }
+}
+
+impl Owned for CapturedForm {
+    fn owners(&self, tenant: &Tenant) -> Vec<Reference> {
+        let form = reference::<Form, _>(tenant, "form_id", &self.form_id);
+        let conversation = reference::<Conversation, _>(tenant, "conversation_id", &self.conversation_id);
+        form.into_iter().chain(conversation).collect()
+    }
+}
+
+impl Owned for CapturedIntent {
+    fn owners(&self, tenant: &Tenant) -> Vec<Reference> {
+        let intent = reference::<Intent, _>(tenant, "intent_id", &self.intent_id);
+        let conversation = reference::<Conversation, _>(tenant, "conversation_id", &self.conversation_id);
+        intent.into_iter().chain(conversation).collect()
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod count;
 mod filters;
+mod marks;
 pub mod tell;
 mod when;
 
@@ -28,6 +29,8 @@ use crate::records::assistant::Assistant;
 use crate::records::audit::{self, StampedItem};
 use crate::records::campaign;
 use crate::records::campaign::Campaign;
+use crate::records::captured_form::CapturedForm;
+use crate::records::captured_intent::CapturedIntent;
 use crate::records::contact::Contact;
 use crate::records::conversation;
 use crate::records::conversation::Conversation;
@@ -71,6 +74,8 @@ pub const ALL: &[Reaction] = &[
     Reaction::of::<RemoveBelongings<Webhook>>(),
     Reaction::of::<RemoveBelongings<Widget>>(),
     Reaction::of::<RemoveOrphans<BillingPlan>>(),
+    Reaction::of::<RemoveOrphans<CapturedForm>>(),
+    Reaction::of::<RemoveOrphans<CapturedIntent>>(),
     Reaction::of::<RemoveOrphans<DatasourceFile>>(),
     Reaction::of::<RemoveOrphans<DatasourceLink>>(),
     Reaction::of::<RemoveOrphans<IntentLink>>(),
@@ -82,10 +87,13 @@ pub const ALL: &[Reaction] = &[
     Reaction::of::<CompleteDeliveredCampaign>(),
     Reaction::of::<SelectRows<Assistant>>(),
     Reaction::of::<SelectRows<Campaign>>(),
+    Reaction::of::<SelectRows<CapturedForm>>(),
+    Reaction::of::<SelectRows<CapturedIntent>>(),
     Reaction::of::<SelectRows<Conversation>>(),
     Reaction::of::<SelectRows<Datasource>>(),
     Reaction::of::<SelectRows<Link>>(),
     Reaction::of::<SelectRows<Widget>>(),
+    Reaction::of::<marks::SelectMarked<CapturedIntent>>(),
     Reaction::of::<CountExpired>(),
     Reaction::of::<RemoveObject>(),
     Reaction::of::<RetirePaymentWebhook>(),

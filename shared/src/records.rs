@@ -7,6 +7,8 @@ pub mod analytics;
 pub mod assistant;
 pub mod audit;
 pub mod campaign;
+pub mod captured_form;
+pub mod captured_intent;
 pub mod contact;
 pub mod contact_point;
 pub mod conversation;
@@ -32,12 +34,14 @@ pub mod prelude {
         self, AddedContacts, Campaign, CampaignChanges, CampaignCommand, CampaignContact, CampaignRun, MoreContacts,
         NewCampaign, NewScheduledCampaign, RunMarker,
     };
+    pub use crate::records::captured_form::*;
+    pub use crate::records::captured_intent::*;
     pub use crate::records::contact::{
         self, Contact, ContactFields, ContactQuery, ImportedContacts, NewContacts, Upsert,
     };
     pub use crate::records::conversation::{
-        self, CallToNumber, Changed, Closing, Conversation, Message, MessageFromNumber, MessageToNumber, NewMessage,
-        ReceivedMessage, Requested, Transcribed,
+        self, CallToNumber, Changed, Closing, Conversation, ConversationQuery, Message, MessageFromNumber,
+        MessageToNumber, NewMessage, ReceivedMessage, Requested, Transcribed,
     };
     pub use crate::records::datasource::files::*;
     pub use crate::records::datasource::*;

@@ -154,6 +154,14 @@ routes! {
     READ_USAGE                          "usage"             "read-usage"                        GET    "/api/v1/usage"                                              Read   200     256;
     REPORT_USAGE                        "usage"             "report-usage"                      POST   "/api/v1/usage"                                              Write  201     256;
     READ_ANALYTICS                      "analytics"         "read-analytics"                    GET    "/api/v1/analytics"                                          Read   200     256;
+    CREATE_CAPTURED_FORM                "captured-form"     "create-captured-form"              POST   "/api/v1/conversation/{conversation_id}/captured_form"       Write  201     256;
+    LIST_CONVERSATION_CAPTURED_FORMS    "captured-form"     "list-conversation-captured-forms"  GET    "/api/v1/conversation/{conversation_id}/captured_form"       Read   200     256;
+    LIST_CAPTURED_FORMS                 "captured-form"     "list-captured-forms"               GET    "/api/v1/capturedform/{form_id}"                             Read   200     256;
+    READ_CAPTURED_FORM                  "captured-form"     "read-captured-form"                GET    "/api/v1/captured_form/{captured_form_id}"                   Read   200     256;
+    UPDATE_CAPTURED_FORM                "captured-form"     "update-captured-form"              PUT    "/api/v1/captured_form/{captured_form_id}"                   Write  200     256;
+    CREATE_CAPTURED_INTENT              "captured-intent"   "create-captured-intent"            POST   "/api/v1/conversation/{conversation_id}/captured_intent"     Write  201     256;
+    LIST_CAPTURED_INTENTS               "captured-intent"   "list-captured-intents"             GET    "/api/v1/capturedintent"                                     Read   200     256;
+    READ_CAPTURED_INTENT                "captured-intent"   "read-captured-intent"              GET    "/api/v1/captured_intent/{captured_intent_id}"               Read   200     256;
 }
 
 #[rustfmt::skip]

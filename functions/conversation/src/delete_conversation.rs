@@ -1,4 +1,4 @@
-//! `DELETE /api/v1/conversation/{conversation_id}`: deletes a closed conversation with its messages.
+//! `DELETE /api/v1/conversation/{conversation_id}`: deletes a closed conversation with its messages, and with what was captured in it.
 
 use shared::prelude::*;
 

@@ -10,12 +10,14 @@ use shared::records::conversation::{Conversation, Message};
 use shared::records::delivery::{self, DeliveryOutcome};
 use shared::records::delivery::{Delivery, NewDelivery};
 use shared::records::event::{self, Event, EventId, EventKind};
+use shared::request::route::Route;
 use shared::routes;
 use shared::table::Table;
 use shared::table::declaration::Declared as _;
 use shared::table::filters::{Move, follow};
 use shared::table::reservation::remove_tokens;
-use shared::values::id::{ConversationId, WebhookId};
+use shared::table::stored::Listed;
+use shared::values::id::{ConversationId, Id, WebhookId};
 use shared::values::json::JsonObject;
 use shared::values::time::Timestamp;
 
@@ -75,6 +77,25 @@ impl Loader<'_> {
         conversation::forget_threads(table, closed.iter()).await.map_err(trouble)?;
         remove_tokens::<Conversation>(table, ()).await.map_err(trouble)?;
         follow::<Conversation>(table, &moves, time).await.map_err(trouble)
+    }
+}
+
+impl Loader<'_> {
+    /// Inserts what was captured in conversations by `route`, and writes its filters: see [`Loader::converse`].
+    pub(super) async fn capture<R: Listed<Of = (), Id: Id>>(
+        &self,
+        route: &'static Route,
+        records: Vec<Value>,
+        time: Timestamp,
+    ) -> Result<(), Trouble> {
+        let (table, mut moves) = (&self.table, Vec::new());
+        let ids = records.iter().map(id_of).collect::<Result<Vec<_>, _>>()?;
+        self.insert::<R>(Some(route), (), records).await?;
+        for id in ids {
+            let row: R = table.get(id.into()).await.map_err(trouble)?;
+            moves.push(Move { key: table.key::<R>(id.into()), was: None, is: Some(row.terms()), made_at: row.dated() });
+        }
+        follow::<R>(table, &moves, time).await.map_err(trouble)
     }
 }
 

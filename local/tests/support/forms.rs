@@ -141,6 +141,20 @@ pub const FORMS: &[Form] = &[
         "records/campaign/storage.rs",
     ),
     form(
+        "ORG#<org>#CONVERSATION_FORMS#<conversation>",
+        "<captured>",
+        "pointer from a conversation to a form that was filled in in it",
+        "what was filled in in the conversation",
+        "records/captured_form.rs",
+    ),
+    form(
+        "ORG#<org>#CONVERSATION_INTENTS#<conversation>",
+        "<captured>",
+        "pointer from a conversation to an intent that was recognised in it",
+        "what was recognised in the conversation",
+        "records/captured_intent.rs",
+    ),
+    form(
         "ORG#<org>#COUNTS#<metric>#<shard>",
         "<day>#<values>",
         "counts of a day, by quarters of an hour; expires",
@@ -191,11 +205,25 @@ pub const FORMS: &[Form] = &[
         "records/event/pending.rs",
     ),
     form(
+        "ORG#<org>#FORM_CAPTURED#<form>",
+        "<captured>",
+        "pointer from a form to what was filled into it",
+        "how often the form was filled in",
+        "records/captured_form.rs",
+    ),
+    form(
         "ORG#<org>#IDEMPOTENCY#<hash>",
         "IDEMPOTENCY",
         "claim of an idempotency key, with the answer; expires",
         "1",
         "request/claim.rs",
+    ),
+    form(
+        "ORG#<org>#INTENT_CAPTURED#<intent>",
+        "<captured>",
+        "pointer from an intent to a conversation in which it was recognised",
+        "how often the intent was recognised",
+        "records/captured_intent.rs",
     ),
     form(
         "ORG#<org>#INTENT_LINK#<intent>",

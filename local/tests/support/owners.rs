@@ -4,6 +4,8 @@ use local::Stack;
 use serde_json::{Value, json};
 use shared::records::agency::BillingPlan;
 use shared::records::assistant::Assistant;
+use shared::records::captured_form::CapturedForm;
+use shared::records::captured_intent::CapturedIntent;
 use shared::records::datasource::{Datasource, DatasourceFile, DatasourceLink, DatasourceType};
 use shared::records::delivery;
 use shared::records::delivery::NewDelivery;
@@ -14,7 +16,7 @@ use shared::table::rows::INSERT_LIMIT;
 use shared::table::stored::{Listed, Stored};
 use shared::table::version::Version;
 use shared::values::id::{
-    AgencyId, AssistantId, BillingPlanId, DatasourceFileId, DatasourceId, EndpointId, Id, IntentId, LinkId, TagId,
+    AgencyId, AssistantId, BillingPlanId, CapturedFormId, CapturedIntentId, DatasourceFileId, DatasourceId, EndpointId, Id, IntentId, LinkId, TagId,
 };
 use shared::values::json::JsonObject;
 use shared::values::time::Timestamp;
@@ -120,6 +122,33 @@ pub fn intent_link(
     move |number, (assistant_id, id)| IntentLink::new(id, IntentId(intent(number)), assistant_id, time())
 }
 
+/// What was filled into a form in a conversation.
+pub fn captured_form(form: Uuid, conversation: Uuid) -> impl Fn(u32, CapturedFormId) -> CapturedForm + Sync {
+    move |_, id| {
+        let row = json!({
+            "id": id, "form_id": form, "conversation_id": conversation, "assistant_id": Uuid::nil(), "field_values": {},
+            "created_at": time(), "updated_at": time(),
+        });
+        serde_json::from_value(row).unwrap()
+    }
+}
+
+/// An intent that was recognised in a conversation.
+pub fn captured_intent(intent: Uuid, conversation: Uuid) -> impl Fn(u32, CapturedIntentId) -> CapturedIntent + Sync {
+    move |_, id| {
+        let row = json!({
+            "id": id, "intent_id": intent, "conversation_id": conversation, "assistant_id": Uuid::nil(),
+            "created_at": time(),
+        });
+        serde_json::from_value(row).unwrap()
+    }
+}
+
+/// A record of the demo set.
+pub fn of_demo(kind: u8) -> Uuid {
+    id('a', kind, 1).parse().unwrap()
+}
+
 /// A record of a kind that owns others, with `many` records of each owned kind.
 pub async fn owner(stack: &Stack, kind_of: &str, many: u32) -> Owned {
     let id = if kind_of == "campaign" { cancelled_campaign(stack, many).await } else { alone(stack, kind_of).await };
@@ -138,7 +167,10 @@ pub async fn owner(stack: &Stack, kind_of: &str, many: u32) -> Owned {
                 data(&stack.answer(&post(&format!("{path}/message"), ACME, body)).await);
             }
             data(&stack.answer(&post(&format!("{path}/close"), ACME, "")).await);
+            fill(stack, (), many, captured_form(of_demo(kind::FORM), id)).await;
+            fill(stack, (), many, captured_intent(of_demo(kind::INTENT), id)).await;
         }
+        "form" => drop(fill(stack, (), many, captured_form(id, of_demo(kind::CONVERSATION))).await),
         "datasource" => {
             fill(stack, DatasourceId(id), many, file(DatasourceId(id))).await;
             for assistant in some::<Assistant>(stack, many, json!({})).await {
@@ -149,6 +181,7 @@ pub async fn owner(stack: &Stack, kind_of: &str, many: u32) -> Owned {
             for assistant in some::<Assistant>(stack, many, json!({})).await {
                 fill(stack, AssistantId(assistant), 1, intent_link(|_| id)).await;
             }
+            fill(stack, (), many, captured_intent(id, of_demo(kind::CONVERSATION))).await;
         }
         "tag" => {
             let entity = |number: u32| format!("text {number}");

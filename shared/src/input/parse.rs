@@ -180,6 +180,18 @@ impl Parse for i64 {
     }
 }
 
+impl Parse for f64 {
+    fn parse(raw: Raw<'_>, at: &Location, issues: &mut Issues) -> Option<Self> {
+        let text = match raw.kind() {
+            Kind::Number(number) => Cow::Borrowed(number),
+            Kind::String(Some(text)) => text,
+            _ => return reject(issues, at, words::FLOAT),
+        };
+        let number = text.trim().parse().ok().filter(|number: &Self| number.is_finite());
+        number.or_else(|| reject(issues, at, words::FLOAT_TEXT))
+    }
+}
+
 /// A JSON number: an integer of 64 bits, or a float with such a value, such as `1.0` or `1e3`.
 fn integer_from_number(number: &str) -> Result<i64, words::Words> {
     if !number.contains(['.', 'e', 'E']) {

@@ -32,6 +32,10 @@ pub const INT_FRACTION: Words =
 pub const INT: Words = ("int_type", "Input should be a valid integer");
 /// An integer of more than 64 bits.
 pub const INT_SIZE: Words = ("int_parsing_size", "Unable to parse input string as an integer, exceeded maximum size");
+/// No number.
+pub const FLOAT: Words = ("float_type", "Input should be a valid number");
+/// Text that is no number, or a number that is too large.
+pub const FLOAT_TEXT: Words = ("float_parsing", "Input should be a valid number, unable to parse string as a number");
 /// A boolean was expected; the value is other text or another integer of 64 bits.
 pub const BOOL_TEXT: Words = ("bool_parsing", "Input should be a valid boolean, unable to interpret input");
 /// A boolean was expected; the value is neither text nor an integer of 64 bits.
@@ -57,6 +61,8 @@ pub const EMAIL: Words = ("value_error", "value is not a valid email address");
 /// No telephone number.
 pub const PHONE_NUMBER: Words =
     ("value_error", "value is not a valid phone number: 8 to 15 digits with the country code");
+/// Text that is no URL of a web page.
+pub const URL: Words = ("url_parsing", "Input should be a valid URL, such as https://example.com/page");
 /// A UUID was expected; the value is not text.
 pub const UUID: Words = ("uuid_type", "UUID input should be a string, bytes or UUID object");
 /// The `type` of text that is no UUID; the message has a reason in it.

@@ -17,6 +17,8 @@ use crate::input::schema::{Schema, Value, extended, titled};
 use crate::records::agency::{Agency, BillingPlan};
 use crate::records::assistant::Assistant;
 use crate::records::campaign::{Campaign, CampaignContact};
+use crate::records::captured_form::{CapturedForm, FormWebhooks};
+use crate::records::captured_intent::CapturedIntent;
 use crate::records::contact::Contact;
 use crate::records::conversation::{self, Conversation, Message};
 use crate::records::datasource::{Datasource, DatasourceFile, DatasourceLink};
@@ -86,7 +88,9 @@ pub(super) async fn tell(cx: &Reacting<'_>, changes: &[&Change]) -> Result<()> {
         cx.table.forget::<Webhook>(());
     }
     let telling = Telling::of(&cx.table, cx.now).await?;
-    if telling.subscriptions.is_empty() {
+    // What is filled into a form is told to the webhook of the form, which may be new.
+    let is_filled = changes.iter().any(|change| change.record_name() == Some(CapturedForm::NAME));
+    if telling.subscriptions.is_empty() && !is_filled {
         return Ok(());
     }
     let events: Vec<_> = changes.iter().map(|change| telling.events(change)).collect();
@@ -185,7 +189,7 @@ impl<'a> Telling<'a> {
             return self.of_campaign_contact(change).await;
         }
         let Some(kinds) = kinds_of(name) else { return Ok(Vec::new()) };
-        if !self.subscriptions.include_any(kinds.all()) {
+        if name != CapturedForm::NAME && !self.subscriptions.include_any(kinds.all()) {
             return Ok(Vec::new());
         }
         Ok(of_record(change, kinds)?.into_iter().collect())
@@ -270,17 +274,21 @@ impl<'a> Telling<'a> {
 
     /// The same, if the conversation `unchanged` is as it was read; false if it is not.
     async fn publish_if(&self, mut told: Vec<Told>, unchanged: Option<&Conversation>) -> Result<bool> {
-        told.retain(|told| self.is_wanted(told.event.event, told.scope));
+        let of_forms = FormWebhooks::of(self.table, told.iter().map(|told| &told.event)).await?;
+        told.retain(|told| self.is_wanted(told.event.event, told.scope) || of_forms.named(&told.event).is_some());
         let named = self.named(&told).await?;
         let mut logged = Vec::new();
         let mut of_webhook: BTreeMap<WebhookId, Vec<NewDelivery>> = BTreeMap::new();
         for Told { event, scope } in &told {
             let of_assistant = scope.assistant_id.and_then(|id| named.get(&id).copied());
-            let mut is_wanted = false;
+            let of_form = of_forms.named(event);
+            let mut is_wanted = of_form.is_some();
+            of_form.into_iter().for_each(|id| of_webhook.entry(id).or_default().push(NewDelivery::logged(event)));
             for webhook in self.subscriptions.to(event.event, *scope, &named) {
                 is_wanted = true;
-                // The webhook that its assistant names gets the event anyway.
-                let gets_it = event.event == EventKind::CONVERSATION_CLOSED && of_assistant == Some(webhook.id);
+                // The webhook that its assistant or its form names gets the event anyway.
+                let is_closed = event.event == EventKind::CONVERSATION_CLOSED;
+                let gets_it = is_closed && of_assistant == Some(webhook.id) || of_form == Some(webhook.id);
                 let is_about_it = event.event == EventKind::WEBHOOK_DISABLED && event.is_about(webhook.id.0);
                 if webhook.gets_deliveries() && !gets_it && !is_about_it {
                     of_webhook.entry(webhook.id).or_default().push(NewDelivery::logged(event));
@@ -294,10 +302,10 @@ impl<'a> Telling<'a> {
         self.deliver(of_webhook).await.map(|()| true)
     }
 
-    /// The webhooks that the assistants of events of conversations name.
+    /// The webhooks that the assistants name whose events webhooks get by default.
     async fn named(&self, told: &[Told]) -> Result<BTreeMap<AssistantId, WebhookId>> {
-        let of_conversations = told.iter().filter(|told| EventKind::OF_CONVERSATIONS.contains(&told.event.event));
-        let assistants: BTreeSet<AssistantId> = of_conversations.filter_map(|told| told.scope.assistant_id).collect();
+        let by_default = told.iter().filter(|told| Subscriptions::is_default(told.event.event));
+        let assistants: BTreeSet<AssistantId> = by_default.filter_map(|told| told.scope.assistant_id).collect();
         Ok(delivery::named_webhooks(self.table, &assistants).await?)
     }
 
@@ -422,6 +430,8 @@ const SHOWN: &[ShownRecord] = &[
     shown::<Assistant>(),
     shown::<BillingPlan>(),
     shown::<Campaign>(),
+    shown::<CapturedForm>(),
+    shown::<CapturedIntent>(),
     shown::<Contact>(),
     shown::<Datasource>(),
     shown::<DatasourceFile>(),

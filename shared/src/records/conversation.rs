@@ -2,12 +2,14 @@
 
 mod answer;
 pub mod idle;
+pub(crate) mod query;
 mod received;
 mod replies;
 mod requested;
 pub(crate) mod storage;
 
 pub use answer::{DatasourceIds, is_answered_already};
+pub use query::ConversationQuery;
 pub use received::{MessageFromNumber, ReceivedMessage, receive_message};
 pub use requested::{CallToNumber, MessageToNumber, Requested, send_message, start_call};
 pub use storage::{

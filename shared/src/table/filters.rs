@@ -20,6 +20,7 @@
 mod block;
 mod dates;
 mod follow;
+mod marks;
 mod select;
 
 use crate::input::schema::{Member, Schema};
@@ -27,6 +28,7 @@ use crate::input::{Issues, Parse, Source, member};
 use crate::values::id::Id;
 
 pub use follow::{Move, follow};
+pub use marks::{Marks, follow_marks};
 
 /// A field with a value, of a filter or of a row.
 #[derive(Debug, Clone, PartialEq, Eq)]

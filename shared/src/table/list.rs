@@ -257,7 +257,7 @@ impl Table {
         if !query.unique.is_empty() {
             return Box::pin(self.with_unique(of, query)).await;
         }
-        if !query.terms.is_empty() || !query.dates.are_unbounded() {
+        if !query.terms.is_empty() || !query.marks.is_empty() || !query.dates.are_unbounded() {
             return Box::pin(self.filtered(of, query)).await;
         }
         self.page(of, &query.page).await

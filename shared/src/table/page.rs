@@ -52,6 +52,8 @@ pub struct ListQuery<R> {
     pub page: PageQuery,
     /// The filters that the rows match.
     pub terms: Vec<Term>,
+    /// The sets in which the rows are because of rows of another list.
+    pub marks: Vec<Term>,
     /// The unique values of the wanted row.
     pub unique: Vec<Term>,
     /// The range of creation times of the rows.
@@ -63,7 +65,13 @@ impl<R: Declared> ListQuery<R> {
     /// A page of the rows that match `terms`.
     pub const fn new(page: PageQuery, terms: Vec<Term>) -> Self {
         let dates = Dates { from: None, to: None };
-        Self { page, terms, unique: Vec::new(), dates, record: PhantomData }
+        Self { page, terms, marks: Vec::new(), unique: Vec::new(), dates, record: PhantomData }
+    }
+
+    /// The same page of the rows that are in the sets of `marks` too.
+    #[must_use]
+    pub fn marked(self, marks: Vec<Term>) -> Self {
+        Self { marks, ..self }
     }
 
     /// Whether a row matches the filters.
@@ -78,7 +86,7 @@ impl<R: Declared> Input for ListQuery<R> {
         let page = PageQuery::read(source, issues);
         let (terms, unique) = (R::read_terms(source, issues), R::read_unique(source, issues));
         let dates = if R::DATED { Dates::read(source, issues) } else { Some(Dates::default()) };
-        Some(Self { page: page?, terms: terms?, unique: unique?, dates: dates?, record: PhantomData })
+        Some(Self { unique: unique?, dates: dates?, ..Self::new(page?, terms?) })
     }
 
     fn schema() -> Value {

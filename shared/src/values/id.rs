@@ -113,6 +113,10 @@ ids! {
     CampaignId "campaign_id";
     /// A contact of a campaign.
     CampaignContactId "campaign_contact_id";
+    /// What a conversation has filled into a form.
+    CapturedFormId "captured_form_id";
+    /// An intent that was recognised in a conversation.
+    CapturedIntentId "captured_intent_id";
     /// A contact.
     ContactId "contact_id";
     /// A conversation.

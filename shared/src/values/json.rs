@@ -133,6 +133,13 @@ impl JsonObject {
 
 macro_rules! json_text {
     ($Name:ident, $empty:literal, $schema:tt) => {
+        impl $Name {
+            /// Its JSON.
+            pub fn as_str(&self) -> &str {
+                self.0.get()
+            }
+        }
+
         impl Default for $Name {
             fn default() -> Self {
                 Self(RawValue::from_string($empty.to_owned()).unwrap_or_default())
@@ -184,7 +191,7 @@ json_text!(JsonArray, "[]", {"type": "array", "items": {}});
 json_text!(JsonObjects, "[]", {"type": "array", "items": {"type": "object", "additionalProperties": true}});
 
 /// The most bytes of a free-form value.
-const MOST: usize = 32 * 1024;
+pub const MOST: usize = 32 * 1024;
 
 /// `text` as a free-form value, unless it is too long.
 fn bounded(text: &str, at: &Location, issues: &mut Issues) -> Option<Box<RawValue>> {

@@ -83,6 +83,8 @@ kinds! {
         CAMPAIGN_STARTED Sign::Became("status", "in_progress"),
         CAMPAIGN_COMPLETED Sign::Became("status", "completed")
     ];
+    "CapturedForm" "captured_form";
+    "CapturedIntent" "captured_intent" fixed;
     "Contact" "contact";
     "Datasource" "datasource";
     "DatasourceFile" "datasource_file" fixed;
@@ -122,6 +124,10 @@ impl EventKind {
     pub const CONVERSATION_DELETED: Self = Self("conversation.deleted");
     /// A message was added to a conversation.
     pub const MESSAGE_CREATED: Self = Self("message.created");
+    /// A form was filled in.
+    pub const CAPTURED_FORM_CREATED: Self = Self("captured_form.created");
+    /// A form that was filled in has changed.
+    pub const CAPTURED_FORM_UPDATED: Self = Self("captured_form.updated");
     /// A campaign is being sent.
     pub const CAMPAIGN_STARTED: Self = Self("campaign.started");
     /// All contacts of a campaign have their result.

@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use crate::input::bounded::UpTo;
 use crate::input::{Issues, Location};
+use crate::records::captured_form::FormWebhooks;
 use crate::records::delivery::{self, Delivery, DeliveryState, NewDelivery, Observed, health};
 use crate::records::event::{self, EVENT_DAYS, Event, EventId, EventKind, FoundEvents, LogStretch, unknown_after};
 use crate::records::webhook::Webhook;
@@ -88,9 +89,9 @@ pub async fn recover(
     webhook.require_deliveries()?;
     let Recovery { since, until, after, .. } = *recovery;
     let since = since.max(now.plus_seconds(-EVENT_DAYS * 86_400));
-    // The webhook that an assistant names gets the close also without a subscription.
-    let is_wanted =
-        |kind: EventKind| recovery.includes(kind) && (webhook.includes(kind) || kind == EventKind::CONVERSATION_CLOSED);
+    // The webhook that an assistant or a form names gets some events also without a subscription.
+    let may_be_its_own = |kind: EventKind| kind == EventKind::CONVERSATION_CLOSED || FormWebhooks::get(kind);
+    let is_wanted = |kind: EventKind| recovery.includes(kind) && (webhook.includes(kind) || may_be_its_own(kind));
     let found = event::find(table, &LogStretch { after, since, until, most: MOST }, is_wanted, now).await;
     let FoundEvents { wanted, next } = found.map_err(|error| unknown_after(error, &Location::body()))?;
     let subscriptions = Subscriptions::of(Arc::new(vec![webhook]));
@@ -126,7 +127,10 @@ impl Recovering<'_> {
         let missing = events.iter().map(|(id, _)| *id).filter(|id| !existing.contains_key(id));
         let missing = event::read(self.table, &missing.collect::<Vec<_>>()).await?;
         let named = self.named(&missing).await?;
-        let new: Vec<NewDelivery> = missing.iter().filter_map(|event| self.new_delivery(event, &named)).collect();
+        let of_forms = FormWebhooks::of(self.table, &missing).await?;
+        let is_of_form = |event: &Event| of_forms.named(event) == Some(self.id);
+        let delivery = |event: &Event| self.new_delivery(event, &named, is_of_form(event));
+        let new: Vec<NewDelivery> = missing.iter().filter_map(delivery).collect();
         if !new.is_empty() {
             self.note().await?;
             self.recovered.extend(delivery::enqueue(self.table, endpoint, &new, self.now).await?);
@@ -136,19 +140,24 @@ impl Recovering<'_> {
 
     /// The webhooks that the assistants of these events name, as far as it matters who gets them.
     async fn named(&self, events: &[Event]) -> Result<BTreeMap<AssistantId, WebhookId>, TableError> {
-        let of_conversations = events.iter().filter(|event| EventKind::OF_CONVERSATIONS.contains(&event.event));
-        let assistants: BTreeSet<AssistantId> = of_conversations.filter_map(|event| event.of_assistant).collect();
+        let by_default = events.iter().filter(|event| Subscriptions::is_default(event.event));
+        let assistants: BTreeSet<AssistantId> = by_default.filter_map(|event| event.of_assistant).collect();
         delivery::named_webhooks(self.table, &assistants).await
     }
 
     /// The delivery of an event that the webhook did not get; `None` if it does not get such events.
-    fn new_delivery(&self, event: &Event, named: &BTreeMap<AssistantId, WebhookId>) -> Option<NewDelivery> {
+    fn new_delivery(
+        &self,
+        event: &Event,
+        named: &BTreeMap<AssistantId, WebhookId>,
+        is_of_form: bool,
+    ) -> Option<NewDelivery> {
         let of_assistant = event.of_assistant.and_then(|assistant| named.get(&assistant).copied());
         let is_its_own = event.event == EventKind::CONVERSATION_CLOSED && of_assistant == Some(self.id);
         let is_about_it = event.event == EventKind::WEBHOOK_DISABLED && event.is_about(self.id.0);
         let subscribes = self.subscriptions.to(event.event, event.scope(), named).next().is_some();
         let has_expired = event.ttl <= self.now.unix_seconds();
-        let gets_it = is_its_own || (subscribes && !is_about_it);
+        let gets_it = is_its_own || is_of_form || (subscribes && !is_about_it);
         let new = NewDelivery { recovered_by: Some(self.by), logged: !is_its_own, ..NewDelivery::logged(event) };
         (gets_it && !has_expired).then_some(new)
     }

@@ -93,6 +93,11 @@ impl Subscriptions {
         self.0.iter().any(|webhook| kinds.clone().any(|kind| webhook.includes(kind)))
     }
 
+    /// Whether a webhook without `events` gets such events, unless their assistant names another one.
+    pub fn is_default(kind: EventKind) -> bool {
+        DEFAULT.contains(&kind.subject())
+    }
+
     /// The webhooks that subscribe to an event. `named` has the webhooks that assistants name themselves.
     pub fn to(
         &self,
@@ -113,7 +118,7 @@ impl Webhook {
     pub fn includes(&self, kind: EventKind) -> bool {
         let patterns = &self.events.0;
         if patterns.is_empty() {
-            DEFAULT.contains(&kind.subject())
+            Subscriptions::is_default(kind)
         } else {
             patterns.iter().any(|pattern| pattern.includes(kind))
         }

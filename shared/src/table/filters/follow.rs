@@ -35,12 +35,17 @@ pub struct Move {
 
 /// A row whose terms may have changed.
 #[derive(Debug)]
-struct Moved {
-    list: String,
-    ordinal: u64,
-    made_at: Option<Timestamp>,
+pub(super) struct Moved {
+    /// Its list.
+    pub(super) list: String,
+    /// Its ordinal there.
+    pub(super) ordinal: u64,
+    /// When it was created, if lists can be filtered by that.
+    pub(super) made_at: Option<Timestamp>,
+    /// Whether its own fields are its terms. If not, another row puts it into a single set.
+    pub(super) is_own: bool,
     /// The terms that it had before, one list for each change.
-    had: Vec<Vec<Term>>,
+    pub(super) had: Vec<Vec<Term>>,
 }
 
 /// The current terms of rows, by their keys. A missing row has none.
@@ -102,9 +107,19 @@ async fn follow_rows(table: &Table, changes: &[Move], terms_of: TermsOf, now: Ti
     let mut moved: HashMap<Key, Moved> = HashMap::new();
     for Move { key, was, is, made_at } in changes.iter().filter(|change| change.was != change.is) {
         let Some((_, list, ordinal)) = row_of(key) else { continue };
-        let row = Moved { list: list.to_owned(), ordinal, made_at: *made_at, had: Vec::new() };
+        let row = Moved { list: list.to_owned(), ordinal, made_at: *made_at, is_own: true, had: Vec::new() };
         moved.entry(key.clone()).or_insert(row).had.extend([was, is].into_iter().flatten().cloned());
     }
+    follow_moved(table, moved, terms_of, now).await
+}
+
+/// Updates the sets of `moved` rows. Each has the key of the row whose item tells its terms.
+pub(super) async fn follow_moved(
+    table: &Table,
+    mut moved: HashMap<Key, Moved>,
+    terms_of: TermsOf,
+    now: Timestamp,
+) -> Result<(), TableError> {
     let keys: Vec<Key> = moved.keys().cloned().collect();
     let (mut present, mut round) = (terms_at(table, &keys, terms_of).await?, table.store.backoff());
     loop {
@@ -135,10 +150,10 @@ async fn follow_present(
     now: Timestamp,
 ) -> Result<(), TableError> {
     let mut blocks: BTreeMap<(String, u64), BlockChange> = BTreeMap::new();
-    for (key, Moved { list, ordinal, made_at, had }) in moved {
+    for (key, Moved { list, ordinal, made_at, is_own, had }) in moved {
         let had = had.iter().map(|terms| (terms, false));
         for (terms, there) in had.chain(present.get(key).map(|terms| (terms, true))) {
-            for set in sets(list, terms, made_at.is_some()) {
+            for set in sets(list, terms, *is_own && made_at.is_some()) {
                 let change = blocks.entry((set, ordinal / BLOCK)).or_default();
                 change.bits.insert(ordinal % BLOCK, there);
                 if there {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use futures_util::future::BoxFuture;
 
 use super::block::Block;
-use super::sets_of_query;
+use super::{Term, sets_of_query};
 use crate::table::dates::Dates;
 use crate::table::error::TableError;
 use crate::table::item::{Item, key_of, readable};
@@ -26,7 +26,8 @@ impl Table {
         query: &ListQuery<R>,
     ) -> Result<Page<R>, TableError> {
         let list = R::list(of);
-        let sets = sets_of_query(&list, &query.terms);
+        let terms: Vec<Term> = query.terms.iter().chain(&query.marks).cloned().collect();
+        let sets = sets_of_query(&list, &terms);
         let (items, total) = self.selected((&list, &sets), &query.dates, &query.page).await?;
         let rows: Vec<R> = readable(items);
         // The set may be a moment older than its rows.

@@ -1,0 +1,9 @@
+//! Runs `list-captured-forms` under Lambda. Written by `cargo generate`.
+
+use shared::request::pipeline::Handler;
+use shared::routes;
+use shared::runtime::lambda;
+
+fn main() -> Result<(), lambda::Fatal> {
+    lambda::run(Handler::of::<captured_form::ListCapturedForms>(&routes::LIST_CAPTURED_FORMS))
+}
