@@ -106,6 +106,8 @@ pub const OPERATIONS: &[Described] = &[
     Described::of::<Read<Contact>>(&routes::READ_CONTACT),
     Described::of::<link::CreateLinkTagEntity>(&routes::CREATE_LINK_TAG_ENTITY),
     Described::of::<Delete<Link>>(&routes::DELETE_LINK_TAG_ENTITY),
+    Described::of::<campaign_contact::ReportCampaignContactOutcome>(&routes::REPORT_CAMPAIGN_CONTACT_OUTCOME),
+    Described::of::<conversation::ReportConversationOutcome>(&routes::REPORT_CONVERSATION_OUTCOME),
     Described::of::<conversation::ReadConversationTranscript>(&routes::READ_CONVERSATION_TRANSCRIPT),
     Described::of::<conversation::ListContactConversations>(&routes::LIST_CONTACT_CONVERSATIONS),
     Described::of::<campaign::DeleteCampaign>(&routes::DELETE_CAMPAIGN),

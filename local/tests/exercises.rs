@@ -571,6 +571,34 @@ pub const EXERCISES: &[Exercise] = &[
         ..Exercise::of(&routes::CREATE_LINK_TAG_ENTITY)
     },
     Exercise::of(&routes::DELETE_LINK_TAG_ENTITY),
+    Exercise {
+        body: |_| {
+            r#"{"outcome":"answered","at":"2026-02-01T11:59:00Z","duration_seconds":42,"recording_url":"https://calls.example.com/42.wav","cost":0.0125}"#.into()
+        },
+        demo: |organisation, _| id(organisation, kind::NEW_CAMPAIGN, 1),
+        recorded: || {
+            let route = &routes::REPORT_CAMPAIGN_CONTACT_OUTCOME;
+            let (busy, wrong) =
+                (r#"{"outcome":"busy","at":"2026-02-01T11:59:00Z"}"#, r#"{"outcome":"lost","at":"now","cost":-1}"#);
+            let at_contact = |contact: &str| Call { body: busy.into(), ..at(route, contact) };
+            vec![
+                ("not-sent", at_contact(&id('a', kind::CAMPAIGN, 1))),
+                ("not-found", at_contact(&id('b', kind::NEW_CAMPAIGN, 1))),
+                ("invalid", with_body(route, wrong)),
+            ]
+        },
+        further: Further::NoEffect,
+        ..Exercise::of(&routes::REPORT_CAMPAIGN_CONTACT_OUTCOME)
+    },
+    Exercise {
+        body: |_| r#"{"outcome":"read","at":"2026-02-01T11:59:00Z"}"#.into(),
+        recorded: || {
+            let future = r#"{"outcome":"read","at":"2099-01-01T00:00:00Z"}"#;
+            vec![("future", with_body(&routes::REPORT_CONVERSATION_OUTCOME, future))]
+        },
+        further: Further::NoEffect,
+        ..Exercise::of(&routes::REPORT_CONVERSATION_OUTCOME)
+    },
     Exercise { rows: Some([1, 1]), ..Exercise::of(&routes::READ_CONVERSATION_TRANSCRIPT) },
     Exercise { rows: Some([1, 1]), ..Exercise::of(&routes::LIST_CONTACT_CONVERSATIONS) },
     Exercise {

@@ -339,7 +339,7 @@ async fn campaign(journey: &mut Journey) {
     let says = "Wait. Within a minute each contact has a conversation with the message.";
     let path = "/api/v1/campaign/get/$CAMPAIGN";
     let read = journey.step_until(says, path, (".data.status", "completed")).await;
-    assert_eq!(read["counts"]["sent"], 2);
+    assert_eq!(read["counts"]["stored"], 2);
     let keep = [("CALL_1", ".data.items[0].conversation_id"), ("CALL_2", ".data.items[1].conversation_id")];
     let path = "/api/v1/campaign/contact/list/$CAMPAIGN";
     journey

@@ -10,6 +10,7 @@ mod addresses;
 mod alarms;
 mod aliases;
 mod analytics;
+mod attempts;
 mod audit;
 mod campaigns;
 mod canary;
@@ -140,6 +141,7 @@ mod campaign {
 mod campaign_contact {
     mod delete_campaign_contact;
     mod list_campaign_contacts;
+    mod report_campaign_contact_outcome;
 }
 mod conversation {
     mod add_message;
@@ -150,6 +152,7 @@ mod conversation {
     mod read_conversation;
     mod read_conversation_transcript;
     mod receive_message;
+    mod report_conversation_outcome;
     mod send_message;
     mod start_call;
     mod update_conversation;

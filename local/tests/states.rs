@@ -110,6 +110,7 @@ async fn of_campaigns() -> Vec<String> {
             ("window closes", CampaignStep::Interrupt { lease: lease(campaign), opens: now }),
             ("sends of the day reached", CampaignStep::Defer { lease: lease(campaign), at: now }),
             ("all dispatched", CampaignStep::Finish { lease: lease(campaign) }),
+            ("another attempt", CampaignStep::Again { at: later }),
             ("nothing queued", CampaignStep::Complete { round: campaign.round }),
         ];
         let commanded = commands.into_iter().filter_map(|(event, command, totals)| {

@@ -18,6 +18,7 @@ pub mod due;
 pub mod event;
 pub mod form;
 pub mod intent;
+pub mod outcome;
 pub mod tag;
 pub mod usage;
 pub mod user;
@@ -51,6 +52,7 @@ pub mod prelude {
     pub use crate::records::event::{self, Event, EventId, EventKind, EventPage, EventQuery, EventTypes};
     pub use crate::records::form::*;
     pub use crate::records::intent::*;
+    pub use crate::records::outcome::{NewOutcome, OutcomeReport};
     pub use crate::records::tag::*;
     pub use crate::records::usage::{self, NewUsageReport, Usage, UsageQuery, UsageReport};
     pub use crate::records::user::*;

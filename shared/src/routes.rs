@@ -124,6 +124,8 @@ routes! {
     READ_CONTACT                        "contact"           "read-contact"                      GET    "/api/v1/contact/{contact_id}"                               Read   200     256;
     CREATE_LINK_TAG_ENTITY              "link"              "create-link-tag-entity"            POST   "/api/v1/link_tag_entity"                                    Write  201     256;
     DELETE_LINK_TAG_ENTITY              "link"              "delete-link-tag-entity"            DELETE "/api/v1/link_tag_entity/{link_tag_entity_id}"               Write  200     256;
+    REPORT_CAMPAIGN_CONTACT_OUTCOME     "campaign-contact"  "report-campaign-contact-outcome"   POST   "/api/v1/campaign_contact/{campaign_contact_id}/outcome"     Write  200     256;
+    REPORT_CONVERSATION_OUTCOME         "conversation"      "report-conversation-outcome"       POST   "/api/v1/conversation/{conversation_id}/outcome"             Write  200     256;
     READ_CONVERSATION_TRANSCRIPT        "conversation"      "read-conversation-transcript"      GET    "/api/v1/conversation/{conversation_id}/transcript"          Read   200     256;
     LIST_CONTACT_CONVERSATIONS          "conversation"      "list-contact-conversations"        GET    "/api/v1/conversation/by-contact/{contact_id}"               Read   200     256;
     DELETE_CAMPAIGN                     "campaign"          "delete-campaign"                   DELETE "/api/v1/campaign/{campaign_id}"                             Write  200     256;

@@ -9,6 +9,7 @@ mod open_conversation;
 mod read_conversation;
 mod read_conversation_transcript;
 mod receive_message;
+mod report_conversation_outcome;
 mod send_message;
 mod start_call;
 
@@ -21,5 +22,6 @@ pub use open_conversation::OpenConversation;
 pub use read_conversation::ReadConversation;
 pub use read_conversation_transcript::ReadConversationTranscript;
 pub use receive_message::ReceiveMessage;
+pub use report_conversation_outcome::ReportConversationOutcome;
 pub use send_message::SendMessage;
 pub use start_call::StartCall;

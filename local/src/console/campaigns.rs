@@ -12,14 +12,26 @@ impl Console {
     pub(super) async fn campaigns(&self, organisation: &OrganisationWithKey) -> Shown {
         let campaigns = self.api.newest(organisation, &routes::LIST_CAMPAIGNS, &[], ROWS).await?;
         let listed: Vec<_> = campaigns.iter().map(|campaign| listed(organisation, campaign)).collect();
-        let headings = ["Begun", "Message", "Status", "Progress", "#Queued", "#Sent", "#Failed", "#Cancelled", ""];
+        let headings = [
+            "Begun",
+            "Message",
+            "Status",
+            "Progress",
+            "#Queued",
+            "#Sent",
+            "#Stored",
+            "#Failed",
+            "#Suppressed",
+            "#Cancelled",
+            "",
+        ];
         Ok(rows("campaigns", &headings, &listed, "None yet."))
     }
 }
 
 fn listed(organisation: &OrganisationWithKey, campaign: &Value) -> Markup {
-    let counts =
-        ["queued", "sent", "failed", "cancelled"].map(|name| campaign["counts"][name].as_u64().unwrap_or_default());
+    let counts = ["queued", "sent", "stored", "failed", "suppressed", "cancelled"]
+        .map(|name| campaign["counts"][name].as_u64().unwrap_or_default());
     let (total, done) = (counts.iter().sum::<u64>(), counts[1..].iter().sum::<u64>());
     let id = member(campaign, "id");
     html! {

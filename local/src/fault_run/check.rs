@@ -364,13 +364,14 @@ impl<'a> EndedCampaign<'a> {
         let never_recovers = self.run.connector == Some(EndpointKind::Dead);
         for place in &self.places {
             let wanted = match place.status {
-                ContactStatus::Sent => !never_recovers,
+                ContactStatus::Sent => self.run.connector.is_some() && !never_recovers,
+                ContactStatus::Stored => self.run.connector.is_none(),
                 ContactStatus::Failed => never_recovers,
                 ContactStatus::Cancelled => self.finished.cancelled.is_some(),
-                ContactStatus::Queued => false,
+                ContactStatus::Queued | ContactStatus::Suppressed => false,
             };
             let taken = self.event(place.id).is_some_and(|event| event.taken > 0);
-            let reached = place.status != ContactStatus::Sent || self.run.connector.is_none() || taken;
+            let reached = place.status != ContactStatus::Sent || taken;
             arrived.see(wanted && reached, || format!("{} {place:?}", self.path));
         }
     }
@@ -399,7 +400,9 @@ impl<'a> EndedCampaign<'a> {
         let wanted = Counts {
             queued: 0,
             sent: with(ContactStatus::Sent),
+            stored: with(ContactStatus::Stored),
             failed: with(ContactStatus::Failed),
+            suppressed: with(ContactStatus::Suppressed),
             cancelled: with(ContactStatus::Cancelled),
         };
         let status =
@@ -418,7 +421,8 @@ impl<'a> EndedCampaign<'a> {
         }
         for place in &self.places {
             let has = of_contact.get(&Some(place.contact_id)).copied();
-            let right = has == place.conversation_id && (has.is_some() || place.status != ContactStatus::Sent);
+            let is_told = matches!(place.status, ContactStatus::Sent | ContactStatus::Stored);
+            let right = has == place.conversation_id && (has.is_some() || !is_told);
             begun.see(right, || format!("{} {place:?}, {has:?}", self.path));
         }
     }

@@ -10,7 +10,7 @@ use shared::values::id::ContactId;
 
 use crate::support::fixture::everything;
 use crate::support::records::NOBODYS;
-use crate::support::sender::{Sender, all, created, empty, texts};
+use crate::support::sender::{Sender, created, empty, texts};
 use crate::support::sending::{events, id_of};
 use crate::support::sweep::{cases, crashes_everywhere};
 
@@ -37,7 +37,7 @@ async fn each_contact_is_added_once_in_any_batch_size() {
     assert_eq!(sender.members(&id).await.last(), Some(&contacts[7].to_string()));
     sender.setup.pass(HOUR);
     sender.setup.minutes(2).await;
-    assert_eq!((events(&sender.received()).len(), sender.outcome(&id).await), (60, all("sent", 60)));
+    assert_eq!((events(&sender.received()).len(), sender.outcome(&id).await), (60, sender.done(60)));
 }
 
 #[tokio::test]
@@ -92,7 +92,7 @@ async fn contacts_of_a_new_campaign_are_spread_over_partitions() {
         assert_eq!(sender.members(&id).await.len(), CONTACTS - 2);
         sender.setup.pass(HOUR);
         sender.setup.minutes(2).await;
-        assert_eq!(sender.outcome(&id).await, all("sent", CONTACTS - 2));
+        assert_eq!(sender.outcome(&id).await, sender.done(CONTACTS - 2));
         sender.delete(&format!("campaign/{id}")).await;
         sender.setup.stack.settle().await.unwrap();
         assert_eq!(partitions().await, 0);
@@ -214,7 +214,7 @@ async fn contacts_added_during_a_tick_are_each_sent_once() {
             sender.setup.pass(HOUR);
             sender.minute(&[&id]).await;
         }
-        let all_sent = all("sent", 1 + STAGED);
+        let all_sent = sender.done(1 + STAGED);
         assert_eq!((sender.outcome(&id).await, sender.conversations().await.len()), (all_sent, 1 + STAGED), "{case}");
         let wanted = if interval.is_some() { "to_be_run" } else { "completed" };
         assert_eq!(sender.campaign(&id).await.0["status"], wanted, "{case}");
@@ -289,7 +289,7 @@ async fn contacts_added_during_the_last_execution_are_sent() {
         for _ in 0..2 {
             sender.minute(&[&id]).await;
         }
-        assert_eq!(sender.outcome(&id).await, all("sent", added.end));
+        assert_eq!(sender.outcome(&id).await, sender.done(added.end));
         assert_eq!(sender.campaign(&id).await.0["status"], "completed");
     }
 }

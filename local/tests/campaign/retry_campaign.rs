@@ -7,7 +7,7 @@ use local::receiver::Behaviour;
 use serde_json::{Value, json};
 use shared::records::widget::WidgetType;
 
-use crate::support::sender::{Sender, all};
+use crate::support::sender::{Sender, all, counts};
 use crate::support::sending::{Setup, events, id_of};
 use crate::support::sweep::crashes_everywhere;
 
@@ -59,11 +59,11 @@ async fn only_failed_contacts_are_sent_and_others_take_no_time() {
     sender.setup.receiver.behave("/connector", Behaviour::Sequence(replies.map(Behaviour::Answer).collect()));
     let id = sender.run(json!({})).await;
     sender.until_the_end(&id).await;
-    let counts = BTreeMap::from([("failed".to_owned(), 3), ("sent".to_owned(), 102)]);
-    assert_eq!(sender.outcome(&id).await, counts);
+    let outcome = BTreeMap::from([("failed".to_owned(), 3), ("sent".to_owned(), 102)]);
+    assert_eq!(sender.outcome(&id).await, outcome);
     sender.setup.receiver.forget();
     let retried = sender.control(&id, "retry").await.1;
-    assert_eq!(retried["counts"], json!({"queued": 3, "sent": 102, "failed": 0, "cancelled": 0}));
+    assert_eq!(retried["counts"], counts([("queued", 3), ("sent", 102)]));
     // At this rate, all contacts would take three ticks.
     for _ in 0..2 {
         sender.minute(&[&id]).await;

@@ -14,6 +14,7 @@ use crate::support::records::{
     FRESH, Key, NO_UUID, NOBODYS, TEST_TIME, changes, detail, fresh, head, issue, items, key, not_found, nothing, row,
     wrong,
 };
+use crate::support::sender::{counts, no_outcomes};
 
 /// Widgets of the demo set. The SMS one has no opening message.
 const CHAT: u32 = 1;
@@ -53,7 +54,9 @@ fn stored_campaign() -> Value {
         "message": null,
         "start_new_conversation": false,
         "status": "queued",
-        "counts": {"queued": 3, "sent": 0, "failed": 0, "cancelled": 0},
+        "counts": counts([("queued", 3)]),
+        "outcomes": no_outcomes(),
+        "retry_policy": null,
         "start_time": null,
         "interval": null,
         "execution_weekdays": [],

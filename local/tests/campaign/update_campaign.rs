@@ -13,7 +13,7 @@ use shared::values::id::{CampaignId, ContactId, MessageId};
 
 use crate::support::fixture::{ACME, call, data, id, json, kind, stack};
 use crate::support::records::NOBODYS;
-use crate::support::sender::{Sender, all, created, empty, event, texts};
+use crate::support::sender::{Sender, created, empty, event, texts};
 use crate::support::sending::events;
 use crate::support::sweep::crashes_everywhere;
 
@@ -72,7 +72,7 @@ async fn the_next_run_follows_the_changed_schedule() {
     // After an execution, the next run is one interval later.
     next(json!({"execution_weekdays": [], "time_window_start": null, "start_time": sender.setup.clock.now()})).await;
     sender.minute(&[&id]).await;
-    assert_eq!(sender.outcome(&id).await, all("sent", 2));
+    assert_eq!(sender.outcome(&id).await, sender.done(2));
     let (status, at) = next(json!({"name": "Renamed"})).await;
     assert_eq!(status, "to_be_run");
     assert!(*at.as_str().unwrap() > *sender.setup.clock.now().plus_seconds(1800).to_string(), "{at}");
@@ -147,7 +147,7 @@ async fn only_the_status_can_change_during_sending() {
     sender.setup.receiver.behave("/connector", Behaviour::Answer(200));
     assert_eq!(sender.update(&id, &json!({"status": "in_progress"})).await.1["status"], "queued");
     sender.until_the_end(&id).await;
-    assert_eq!((events(&sender.received()).len(), sender.outcome(&id).await), (2, all("sent", 2)));
+    assert_eq!((events(&sender.received()).len(), sender.outcome(&id).await), (2, sender.done(2)));
     let (campaign, _) = sender.campaign(&id).await;
     assert_eq!((&campaign["name"], &campaign["status"]), (&json!("Later"), &json!("completed")));
     assert_eq!(
@@ -197,7 +197,7 @@ async fn a_delivery_keeps_its_connector_after_the_widget_changes() {
     sender.setup.receiver.behave("/connector", Behaviour::Answer(200));
     sender.update(&id, &json!({"status": "in_progress"})).await;
     sender.setup.minutes(10).await;
-    assert_eq!((sender.received().len() > tries, sender.outcome(&id).await), (true, all("sent", 2)));
+    assert_eq!((sender.received().len() > tries, sender.outcome(&id).await), (true, sender.done(2)));
 }
 
 #[tokio::test]
@@ -219,7 +219,7 @@ async fn an_update_adds_each_named_contact_once() {
     }
     sender.setup.pass(HOUR);
     sender.setup.minutes(2).await;
-    assert_eq!((events(&sender.received()).len(), sender.outcome(&id).await), (60, all("sent", 60)));
+    assert_eq!((events(&sender.received()).len(), sender.outcome(&id).await), (60, sender.done(60)));
 }
 
 #[tokio::test]
@@ -257,7 +257,7 @@ async fn a_completed_campaign_with_a_new_time_goes_to_added_contacts() {
         assert_eq!((status, &answer["status"], &answer["counts"]["sent"]), (200, &json!("to_be_run"), &json!(first)));
         sender.minute(&[&id]).await;
         sender.until_the_end(&id).await;
-        assert_eq!((events(&sender.received()).len(), sender.outcome(&id).await), (all_of, all("sent", all_of)));
+        assert_eq!((events(&sender.received()).len(), sender.outcome(&id).await), (all_of, sender.done(all_of)));
     }
 }
 
@@ -313,7 +313,7 @@ async fn a_repeat_completes_an_update_that_crashed() {
             }
             assert_eq!(
                 (events(&sender.received()).len(), sender.outcome(id).await),
-                (contacts, all("sent", contacts)),
+                (contacts, sender.done(contacts)),
                 "{case}"
             );
         };
@@ -397,7 +397,7 @@ async fn a_retried_delivery_has_the_same_body_after_changes() {
     }
     sender.setup.receiver.behave("/connector", Behaviour::Answer(200));
     sender.until_the_end(&id).await;
-    assert_eq!(sender.outcome(&id).await, all("sent", 2));
+    assert_eq!(sender.outcome(&id).await, sender.done(2));
     let received = sender.received();
     let mut bodies = BTreeMap::<&str, BTreeSet<&[u8]>>::new();
     for request in &received {
@@ -420,7 +420,7 @@ async fn each_transcript_shows_the_sent_text_despite_a_concurrent_change() {
     };
     sender.while_it_is_sent(&id, change).await;
     sender.until_the_end(&id).await;
-    assert_eq!(sender.outcome(&id).await, all("sent", 100));
+    assert_eq!(sender.outcome(&id).await, sender.done(100));
     let mut texts = BTreeMap::<String, usize>::new();
     for request in sender.received() {
         let sent = event(&request)["data"].clone();

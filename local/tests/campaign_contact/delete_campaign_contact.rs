@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::support::fixture::{ACME, call, data, get, id, kind, post, stack};
 use crate::support::records::{DEMO_TIME, FRESH, Items, Key, changes, deletes_with, detail, items, key, not_found};
-use crate::support::sender::Sender;
+use crate::support::sender::{Sender, counts};
 use crate::support::sending::id_of;
 
 /// The item that lists the places of deleted contacts among a campaign's first thousand.
@@ -26,6 +26,9 @@ async fn answers_the_deleted_contact_and_records_its_place() {
             "status": "queued",
             "conversation_id": null,
             "error": null,
+            "result": null,
+            "attempts": 0,
+            "next_attempt_at": null,
             "created_at": DEMO_TIME,
             "updated_at": DEMO_TIME,
         });
@@ -59,7 +62,7 @@ async fn answers_a_contact_of_a_cancelled_campaign_as_cancelled() {
     let gone = data(&stack.answer(&call("DELETE", &format!("/api/v1/campaign_contact/{contact}"), ACME)).await);
     assert_eq!(gone["status"], "cancelled");
     let left = get(&stack, &format!("/api/v1/campaign/get/{campaign}")).await;
-    assert_eq!(left["counts"], json!({"queued": 0, "sent": 0, "failed": 0, "cancelled": 2}));
+    assert_eq!(left["counts"], counts([("cancelled", 2)]));
 }
 
 #[tokio::test]

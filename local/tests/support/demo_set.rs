@@ -8,6 +8,7 @@ use shared::values::time::Timestamp;
 
 use crate::support::fixture::{NOW, acme, id, kind};
 use crate::support::records::DEMO_TIME;
+use crate::support::sender::{counts, no_outcomes};
 
 /// The demo set's first campaign.
 pub fn campaign() -> Value {
@@ -20,7 +21,9 @@ pub fn campaign() -> Value {
         "message": "We open an hour earlier this week.",
         "start_new_conversation": false,
         "status": "paused",
-        "counts": {"queued": 3, "sent": 0, "failed": 0, "cancelled": 0},
+        "counts": counts([("queued", 3)]),
+        "outcomes": no_outcomes(),
+        "retry_policy": null,
         "start_time": null,
         "interval": null,
         "execution_weekdays": [],

@@ -122,9 +122,9 @@ pub const FORMS: &[Form] = &[
     form(
         "ORG#<org>#CAMPAIGN_RUN#<run>",
         "OUTCOMES#<part>",
-        "count of sent and failed contacts",
-        "{records/campaign/progress.rs:SHARDS}",
-        "records/campaign/storage.rs",
+        "counts of contacts by status and by outcome",
+        "{records/campaign/counts.rs:SHARDS}",
+        "records/campaign/counts.rs",
     ),
     form(
         "ORG#<org>#CAMPAIGN_RUN#<run>",

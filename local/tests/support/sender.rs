@@ -6,11 +6,12 @@ use local::database::TABLE_NAME;
 use local::http::Call;
 use local::receiver::Received;
 use serde_json::{Value, json};
-use shared::records::campaign::CampaignContact;
+use shared::records::campaign::{CampaignContact, ContactStatus};
 use shared::records::contact::Contact;
 use shared::records::contact_point::PhoneNumber;
 use shared::records::conversation;
 use shared::records::conversation::Message;
+use shared::records::outcome::ReportedOutcome;
 use shared::records::widget::{Widget, WidgetType};
 use shared::table::rows::INSERT_LIMIT;
 use shared::table::version::Version;
@@ -118,13 +119,19 @@ impl Sender {
     pub async fn campaign(&self, id: &str) -> (Value, Vec<Value>) {
         let campaign = self.setup.get(&self.org, &format!("/api/v1/campaign/get/{id}")).await;
         let contacts = self.list(&format!("/api/v1/campaign/contact/list/{id}")).await;
-        let mut counts = json!({"queued": 0, "sent": 0, "failed": 0, "cancelled": 0});
-        for contact in &contacts {
-            let status = contact["status"].as_str().unwrap();
-            counts[status] = json!(counts[status].as_u64().unwrap() + 1);
-        }
-        assert_eq!(campaign["counts"], counts);
+        let number = |field: &dyn Fn(&Value) -> Value, words: &[&'static str]| {
+            let with = |word: &str| contacts.iter().filter(|contact| field(contact) == word).count();
+            words.iter().map(|word| ((*word).to_owned(), json!(with(word)))).collect::<Value>()
+        };
+        assert_eq!(campaign["counts"], number(&|contact| contact["status"].clone(), ContactStatus::WORDS));
+        let outcome = |contact: &Value| contact["result"]["outcome"].clone();
+        assert_eq!(campaign["outcomes"], number(&outcome, ReportedOutcome::WORDS));
         (campaign, contacts)
+    }
+
+    /// The outcome of a campaign whose contacts have all got it: a widget without a connector stores its messages.
+    pub fn done(&self, count: usize) -> BTreeMap<String, usize> {
+        all(if self.widget.connector_url.is_some() { "sent" } else { "stored" }, count)
     }
 
     /// The number of the campaign's contacts by status. Asserts that the counts add up.
@@ -196,6 +203,17 @@ impl Sender {
             act().await
         };
         tokio::join!(acting, sending).0
+    }
+
+    /// Reports the outcome of a campaign's contact at `seconds` from now. Returns the status, and the contact or the type
+    /// of the refusal.
+    pub async fn report(&self, contact: &Value, outcome: &str, seconds: i64) -> (u16, Value) {
+        let path = format!("/api/v1/campaign_contact/{}/outcome", id_of(contact));
+        let report = json!({"outcome": outcome, "at": self.setup.clock.now().plus_seconds(seconds)});
+        let answer = self.setup.ask(&self.org, "POST", &path, &report).await;
+        let body = json(&answer);
+        let result = if answer.status == 200 { &body["data"] } else { &body["detail"][0]["type"] };
+        (answer.status, result.clone())
     }
 
     pub fn received(&self) -> Vec<Received> {
@@ -278,6 +296,20 @@ impl Sender {
         let update = update.set_key(Some(key.attributes())).update_expression("REMOVE said");
         update.send().await.unwrap();
     }
+}
+
+/// The counts of a campaign with so many contacts in these statuses, and none in any other.
+pub fn counts<const N: usize>(of: [(&str, usize); N]) -> Value {
+    let mut counts: Value = ContactStatus::WORDS.iter().map(|word| ((*word).to_owned(), json!(0))).collect();
+    for (status, count) in of {
+        counts[status] = json!(count);
+    }
+    counts
+}
+
+/// The outcomes of a campaign for which no connector has told one.
+pub fn no_outcomes() -> Value {
+    ReportedOutcome::WORDS.iter().map(|word| ((*word).to_owned(), json!(0))).collect()
 }
 
 /// An enabled campaign for all contacts of `sender`, whose body also has the members of `more`.

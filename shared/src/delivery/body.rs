@@ -147,8 +147,13 @@ impl Outbox<'_> {
         let (campaign, member) =
             futures_util::try_join!(campaign::of_delivery(table, was), table.find::<CampaignContact>(id))?;
         let (campaign, member) = campaign.zip(member).ok_or_else(deleted)?;
-        if member.clone().as_answered_in(&campaign).status != ContactStatus::Queued {
-            return Err(Unsent::Stopped("cancelled before it was sent"));
+        if member.delivery_id.is_some_and(|id| id != was.id) || member.next_attempt_at.is_some() {
+            return Err(Unsent::Stopped("its attempt has ended"));
+        }
+        match member.clone().as_answered_in(&campaign).status {
+            ContactStatus::Queued => {}
+            ContactStatus::Sent => return Err(Unsent::Stopped("its attempt has ended")),
+            _ => return Err(Unsent::Stopped("cancelled before it was sent")),
         }
         if campaign.status == CampaignStatus::Paused {
             return Err(Unsent::Paused(campaign.id));

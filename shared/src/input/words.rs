@@ -44,6 +44,10 @@ pub const BOOL: Words = ("bool_type", "Input should be a valid boolean");
 pub const DICT: Words = ("dict_type", "Input should be a valid dictionary");
 /// An array was expected.
 pub const LIST: Words = ("list_type", "Input should be a valid list");
+/// A number from 0 to 1,000,000,000 was expected.
+pub const AMOUNT: Words = ("value_error", "value is not a number from 0 to 1000000000");
+/// An address of the web was expected.
+pub const WEB_ADDRESS: Words = ("value_error", "value is not an address that begins with https:// or http://");
 /// A point in time was expected; the value is other text.
 pub const TIME: Words = ("datetime_parsing", "Input should be a valid datetime, such as 2030-01-31T12:00:00Z");
 /// A date or a point in time was expected; the value is other text.

@@ -2,6 +2,8 @@
 //!
 //! An event that nobody subscribes to is not made. The webhooks of an organisation are read once in half a minute.
 
+mod campaign_contact;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::future::try_join_all;
@@ -62,13 +64,14 @@ pub(super) fn is_told(change: &Change) -> bool {
     change.record_name().is_some_and(|name| {
         name == Conversation::NAME
             || kinds_of(name).is_some()
+            || (name == CampaignContact::NAME && !change.is_removal())
             || (name == Delivery::NAME && ends_campaign_contact(change))
     })
 }
 
 /// The names of the records whose changes are told.
 pub(super) fn records() -> impl Iterator<Item = &'static str> {
-    RECORDS.iter().map(|kinds| kinds.record).chain([Conversation::NAME])
+    RECORDS.iter().map(|kinds| kinds.record).chain([Conversation::NAME, CampaignContact::NAME])
 }
 
 fn kinds_of(record: &str) -> Option<&'static RecordKinds> {
@@ -186,7 +189,10 @@ impl<'a> Telling<'a> {
             return self.of_conversation(change).await;
         }
         if name == Delivery::NAME {
-            return self.of_campaign_contact(change).await;
+            return self.of_ended_delivery(change).await;
+        }
+        if name == CampaignContact::NAME {
+            return self.of_reported_outcome(change).await;
         }
         let Some(kinds) = kinds_of(name) else { return Ok(Vec::new()) };
         if name != CapturedForm::NAME && !self.subscriptions.include_any(kinds.all()) {
@@ -241,25 +247,6 @@ impl<'a> Telling<'a> {
             }
         }
         Ok(try_join_all(noted.into_iter().map(|id| pending::note(self.table, id, self.now))).await.map(drop)?)
-    }
-
-    /// The event that the delivery to a contact of a campaign has ended.
-    async fn of_campaign_contact(&self, change: &Change) -> Result<Vec<Told>> {
-        let kind = EventKind::CAMPAIGN_CONTACT_UPDATED;
-        if !self.subscriptions.include_any([kind]) {
-            return Ok(Vec::new());
-        }
-        let ended = change.record::<Delivery>()?;
-        let Some((campaign, id)) = ended.and_then(|ended| ended.campaign_id.zip(ended.campaign_contact_id)) else {
-            return Ok(Vec::new());
-        };
-        let found =
-            futures_util::try_join!(self.table.find::<Campaign>(campaign), self.table.find::<CampaignContact>(id))?;
-        let (Some(campaign), Some(contact)) = found else { return Ok(Vec::new()) };
-        let scope = EventScope { assistant_id: campaign.assistant_id, widget_id: campaign.widget_id };
-        let data = JsonObject::of(&contact.as_answered_in(&campaign));
-        let told = data.and_then(|data| made(kind, data, None, change));
-        Ok(told.map(|told| Told { scope, ..told }).into_iter().collect())
     }
 
     /// Whether a webhook may get an event of this kind.

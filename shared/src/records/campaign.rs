@@ -1,12 +1,16 @@
 //! Campaigns, and the contacts of each.
 
+mod contact;
 mod contact_partitions;
 mod contact_pointers;
 mod control;
+mod counts;
 pub mod dispatch;
 mod lease;
 mod progress;
 pub mod rate_limit;
+mod report;
+mod retry_policy;
 mod run;
 mod schedule;
 mod scheduled;
@@ -15,18 +19,23 @@ mod state;
 pub(crate) mod storage;
 mod text;
 
+pub use contact::{CampaignContact, ContactStatus};
 pub use control::{control, remove};
+pub use counts::Counts;
 pub use lease::Lease;
 pub(crate) use lease::complete;
 pub use progress::{
     Dispatch, Dispatched, Places, dispatch_together, fail_contact, park_delivery, places_for, remove_deliveries,
     settle_delivery, together,
 };
+pub use report::report;
+pub use retry_policy::{RetriedOutcomes, RetryPolicy};
 pub use run::{NewCampaign, run};
 pub use schedule::Schedule;
 pub use scheduled::{CampaignChanges, NewScheduledCampaign, create, update};
 pub use staged::{AddedContacts, MoreContacts, add_contacts};
 pub use state::{CampaignCommand, CampaignPhase, CampaignRefusal, CampaignStep, ContactTotals};
+pub(crate) use storage::with_campaign;
 pub use storage::{Earlier, contacts_at, list, list_contacts, of_delivery, read, remove_contact, stage_contacts};
 pub use text::{CampaignText, MessagePosition, TextOf, remove_contacts, stage_message};
 pub(crate) use text::{text_of_version, texts};
@@ -40,6 +49,7 @@ use uuid::Uuid;
 use crate::input::schema::Schema;
 use crate::input::{Between, Issues, Location, Parse, Raw, Source, bounded_list, words};
 use crate::records::due::Due;
+use crate::records::outcome::OutcomeCounts;
 use crate::records::widget::{Widget, WidgetType};
 use crate::request::error::{Error, Result};
 use crate::table::Fingerprint;
@@ -48,8 +58,7 @@ use crate::table::keys::Key;
 use crate::values::calendar::{TimeOfDay, Weekdays, ZoneName, ZonedTime};
 use crate::values::hash::hex;
 use crate::values::id::{
-    AssistantId, CampaignContactId, CampaignId, ContactId, ConversationId, DeliveryId, EndpointId, WidgetId,
-    low_ordinal, with_flag, with_ordinal,
+    AssistantId, CampaignContactId, CampaignId, ContactId, WidgetId, low_ordinal, with_flag, with_ordinal,
 };
 use crate::values::json::JsonObject;
 use crate::values::tenant::Tenant;
@@ -98,16 +107,6 @@ crate::choice! {
     }
 }
 
-crate::choice! {
-    /// The status of one contact of a campaign.
-    pub enum ContactStatus {
-        Queued = "queued",
-        Sent = "sent",
-        Failed = "failed",
-        Cancelled = "cancelled",
-    }
-}
-
 /// 1 to 10,000 contacts, each once, in the order in which the request first names them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContactIds {
@@ -141,39 +140,6 @@ impl Schema for ContactIds {
     }
 }
 
-crate::object! {
-    /// How many of a campaign's contacts are in each state.
-    #[derive(Default, Copy)]
-    pub struct Counts {
-        /// Contacts that are not sent yet.
-        pub queued: u64,
-        /// Contacts that were sent the message or the call.
-        pub sent: u64,
-        /// Contacts for which sending was given up.
-        pub failed: u64,
-        /// Contacts that were cancelled before they were sent.
-        pub cancelled: u64,
-    }
-}
-
-/// The results of a campaign's contacts.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Outcomes {
-    /// Contacts that were sent the message or the call.
-    pub sent: u64,
-    /// Contacts that failed in the current round.
-    pub failed: u64,
-    /// Contacts that were deleted from the campaign, in any status.
-    pub deleted: u64,
-}
-
-impl Counts {
-    /// How many contacts there are.
-    pub const fn total(&self) -> u64 {
-        self.queued + self.sent + self.failed + self.cancelled
-    }
-}
-
 crate::record! {
     /// A campaign.
     pub struct Campaign(CampaignId): listed("CAMPAIGN", pointers Campaign::run_pointer, due Campaign::partition, counted Campaign::uses_of_quotas) {
@@ -193,6 +159,8 @@ crate::record! {
         own(filter) status: CampaignStatus = CampaignStatus::NotStarted,
         /// Number of contacts in each status.
         own counts: Counts = Counts::default(),
+        /// Number of contacts with each outcome that a connector has told. An event of the campaign has none.
+        own outcomes: OutcomeCounts = OutcomeCounts::default(),
         /// Time of the first execution; null for a campaign that was run at once. A time without an offset is local to `time_zone`.
         input start_time: Option<ZonedTime> = None,
         /// Minutes from one execution to the next; null for a single execution. An interval of whole days keeps the local hour.
@@ -205,6 +173,8 @@ crate::record! {
         input time_window_end: Option<TimeOfDay> = None,
         /// Time zone of the window, the weekdays and local times, by its name in the IANA database.
         input time_zone: ZoneName = ZoneName::utc(),
+        /// Which outcomes are followed by another attempt; null for none.
+        input retry_policy: Option<RetryPolicy> = None,
         /// True to send the campaign at its time; false to keep it without sending.
         input enabled: bool = false,
         /// Any JSON object of your own. The service stores it and does not read it.
@@ -225,6 +195,8 @@ crate::record! {
         hidden execution_at: Option<Timestamp> = None,
         /// True if the current run is not a scheduled execution but a retry or a resume.
         hidden unscheduled: bool = false,
+        /// When a contact that waits for another attempt is due first; `None` if none waits, or if the present pass finds them.
+        hidden again_at: Option<Timestamp> = None,
         /// The round: 0, and one more with each retry.
         hidden round: u32 = 0,
         /// When a function may take a lease on it: at once, or after the current lease; `None` if nothing is left.
@@ -257,6 +229,7 @@ impl Campaign {
             assistant_id: widget.assistant_id,
             message,
             start_new_conversation: calls || new.start_new_conversation,
+            retry_policy: new.retry_policy.clone(),
             status: CampaignStatus::Queued,
             counts: Counts { queued: contacts as u64, ..Counts::default() },
             due_at: Some(now),
@@ -313,18 +286,6 @@ impl Campaign {
         self.phase() == CampaignPhase::Dispatched
     }
 
-    /// This campaign with the counts of its contacts: all contacts without an outcome are queued, or cancelled with the
-    /// campaign.
-    #[must_use]
-    pub fn with_counts(mut self, outcomes: Outcomes) -> Self {
-        let Outcomes { sent, failed, deleted } = outcomes;
-        let left = self.counts.queued.saturating_sub(sent + failed + deleted);
-        let cancelled = self.status == CampaignStatus::Cancelled;
-        let (queued, cancelled) = if cancelled { (0, left) } else { (left, 0) };
-        self.counts = Counts { queued, sent, failed, cancelled };
-        self
-    }
-
     /// This campaign as a caller sees it: completed if nothing is left to send and no execution follows, and with the
     /// time of its next execution.
     #[must_use]
@@ -377,92 +338,6 @@ impl CampaignContactId {
     /// The place in the campaign, counted from 0; `None` if this is the id of a campaign without an ordinal.
     pub fn place(self) -> Option<u32> {
         u32::try_from(low_ordinal(self.0)).ok()?.checked_sub(1)
-    }
-}
-
-crate::object! {
-    /// One contact of a campaign.
-    pub struct CampaignContact {
-        /// Identifier.
-        pub id: CampaignContactId,
-        /// The campaign.
-        pub campaign_id: CampaignId,
-        /// The contact.
-        pub contact_id: ContactId,
-        /// The status.
-        pub status: ContactStatus,
-        /// Conversation with the contact; null until the contact is dispatched.
-        pub conversation_id: Option<ConversationId>,
-        /// Why sending failed; null otherwise.
-        pub error: Option<String>,
-        /// When it was made.
-        pub created_at: Timestamp,
-        /// When it last changed.
-        pub updated_at: Timestamp,
-    }
-    hidden {
-        /// The round of the campaign in which it was dispatched, or failed, last.
-        pub round: u32,
-        /// Its delivery, where it was dispatched to a connector.
-        pub delivery_id: Option<DeliveryId>,
-        /// The connector: that of the widget through which the campaign ran then.
-        pub endpoint_id: Option<EndpointId>,
-        /// Where its messages were said; `None` of one that was dispatched before this was stored, or never.
-        pub said: Option<Vec<MessagePosition>>,
-    }
-}
-
-impl CampaignContact {
-    /// Whether it waits for dispatch: it was never dispatched, or failed in an earlier round.
-    pub fn is_waiting_in(&self, campaign: &Campaign) -> bool {
-        self.is_retried_in(campaign) || (self.status == ContactStatus::Queued && self.conversation_id.is_none())
-    }
-
-    /// Whether it was dispatched, and its delivery has not ended.
-    pub fn is_dispatched_in(&self, campaign: &Campaign) -> bool {
-        self.status == ContactStatus::Queued && !self.is_waiting_in(campaign)
-    }
-
-    fn is_retried_in(&self, campaign: &Campaign) -> bool {
-        self.status == ContactStatus::Failed && self.round < campaign.round
-    }
-
-    /// This contact as a caller sees it: with the id of its campaign, whose ordinal the stored contact lacks; as
-    /// queued, if it failed in an earlier round; and as cancelled, if it was queued when its campaign was cancelled.
-    #[must_use]
-    pub fn as_answered_in(mut self, campaign: &Campaign) -> Self {
-        self.campaign_id = campaign.id;
-        if self.is_retried_in(campaign) {
-            (self.status, self.conversation_id, self.error) = (ContactStatus::Queued, None, None);
-        }
-        if campaign.status == CampaignStatus::Cancelled && self.status == ContactStatus::Queued {
-            self.status = ContactStatus::Cancelled;
-        }
-        self
-    }
-
-    /// The contacts of a new campaign, none of them sent yet.
-    pub fn all_queued(campaign: &Campaign, contacts: &[ContactId]) -> Vec<Self> {
-        Self::queued_from(0, campaign, contacts, campaign.created_at)
-    }
-
-    /// Contacts that are added to a campaign, from the place `first` on.
-    pub fn queued_from(first: u32, campaign: &Campaign, contacts: &[ContactId], now: Timestamp) -> Vec<Self> {
-        let queued = |(place, contact_id): (u32, &ContactId)| Self {
-            id: campaign.contact(place),
-            campaign_id: campaign.id.run().campaign(),
-            contact_id: *contact_id,
-            status: ContactStatus::Queued,
-            conversation_id: None,
-            error: None,
-            created_at: now,
-            updated_at: now,
-            round: 0,
-            delivery_id: None,
-            endpoint_id: None,
-            said: None,
-        };
-        (first..).zip(contacts).map(queued).collect()
     }
 }
 

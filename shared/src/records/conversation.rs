@@ -5,12 +5,14 @@ pub mod idle;
 pub(crate) mod query;
 mod received;
 mod replies;
+mod reported;
 mod requested;
 pub(crate) mod storage;
 
 pub use answer::{DatasourceIds, is_answered_already};
 pub use query::ConversationQuery;
 pub use received::{MessageFromNumber, ReceivedMessage, receive_message};
+pub use reported::report;
 pub use requested::{CallToNumber, MessageToNumber, Requested, send_message, start_call};
 pub use storage::{
     Changed, add_message, forget_threads, message, open_thread, open_threads, said_between, transcribed, transcript,
@@ -27,6 +29,7 @@ use crate::records::assistant::{Assistant, ConversationSettings, IdleMinutes};
 use crate::records::contact::Contact;
 use crate::records::contact_point::PhoneNumber;
 use crate::records::due::Due;
+use crate::records::outcome::OutcomeReport;
 use crate::records::widget::Widget;
 use crate::request::error::{Error, Result};
 use crate::table::cascade::Partitions;
@@ -111,6 +114,8 @@ crate::record! {
         later rating: Option<Rating> = None,
         /// How it ended, in your words; null for none.
         later outcome: Option<Outcome> = None,
+        /// How its call or its message ended, as the connector has told; null until it tells.
+        own result: Option<OutcomeReport> = None,
         /// True if one of its messages is voice, or the service began it with a call.
         own(sparse filter) includes_voice: bool = false,
         /// Bytes of all messages together.
@@ -158,6 +163,7 @@ impl Conversation {
             summary: None,
             rating: None,
             outcome: None,
+            result: None,
             includes_voice: false,
             text_bytes: 0,
             prompt_dynamic_variables: None,

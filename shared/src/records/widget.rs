@@ -215,9 +215,28 @@ impl Widget {
     /// [`Error::Conflict`] where it has none.
     pub fn require_connector(&self) -> Result<AssistantId> {
         if self.connector_url.is_none() {
-            return Err(Self::conflict("no_connector", "The widget has no connector"));
+            return Err(Self::has_no_connector(Location::path()));
         }
         self.assistant_id.ok_or_else(Self::has_no_assistant)
+    }
+
+    /// Requires a connector, if it makes calls: without one, nobody is called. The request names the widget in the part
+    /// `of` it.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] where it makes calls and has none.
+    pub fn require_connector_of_calls(&self, of: Location) -> Result<()> {
+        if self.makes_calls_without_connector() { Err(Self::has_no_connector(of)) } else { Ok(()) }
+    }
+
+    /// Whether nobody would be called through it.
+    pub const fn makes_calls_without_connector(&self) -> bool {
+        self.widget_type.calls() && self.connector_url.is_none()
+    }
+
+    /// The answer to a request that needs the widget's connector. The request names the widget in the part `of` it.
+    fn has_no_connector(of: Location) -> Error {
+        Error::Conflict { at: of.name("widget_id"), kind: "no_connector", message: "The widget has no connector" }
     }
 
     /// The answer to a request that needs the widget's assistant.

@@ -95,7 +95,7 @@ async fn send(cx: &EventContext<'_>, table: &Table, key: &Key, deadline: Timesta
             Some(chunk) => chunk,
             None => chunk(cx, table, &lease.campaign, (lease.next..end, &hidden), until).await?,
         };
-        let Some(Chunk { contacts, slots, next }) = found else {
+        let Some(Chunk { contacts, slots, next, again }) = found else {
             return Ok(lease.release(table, clock.now()).await?);
         };
         // At high rates the times of the next contacts are reserved before the current ones have passed.
@@ -113,7 +113,7 @@ async fn send(cx: &EventContext<'_>, table: &Table, key: &Key, deadline: Timesta
         }
         dispatched?;
         ahead = further?;
-        if !lease.renew(table, next, clock.now()).await? {
+        if !lease.renew(table, (next, again), clock.now()).await? {
             return Ok(());
         }
     }
@@ -161,6 +161,8 @@ struct Chunk {
     slots: Vec<Timestamp>,
     /// The place after the last of them.
     next: u32,
+    /// The first time at which a contact that was passed over may be dispatched again.
+    again: Option<Timestamp>,
 }
 
 /// The next contacts to dispatch; `None` if the first one would be later than `deadline`. Contacts that were dispatched
@@ -175,7 +177,7 @@ async fn chunk(
     let (clock, rate) = (&cx.service.clock, cx.service.config.rate());
     let count = CHUNK.max(rate / 2).min(rate);
     let (mut next, mut window) = (places.start, count);
-    let mut contacts = Vec::new();
+    let (mut contacts, mut again) = (Vec::new(), None);
     while contacts.is_empty() && next < places.end {
         if clock.now() > until.deadline {
             return Ok(None);
@@ -188,6 +190,9 @@ async fn chunk(
         contacts = found;
         let is_dead = |contact: &CampaignContact| hidden.dead.iter().any(|staged| staged.has(contact.id));
         contacts.retain(|contact| contact.is_waiting_in(campaign) && !is_dead(contact));
+        let now = clock.now();
+        again = contacts.iter().filter_map(|contact| contact.next_attempt_at.filter(|at| *at > now)).chain(again).min();
+        contacts.retain(|contact| contact.next_attempt_at.is_none_or(|at| at <= now));
         next = end;
         window = SEARCH.max(count);
         // Contacts after the last one wait for the next chunk.
@@ -219,7 +224,7 @@ async fn chunk(
         next = place;
         contacts.truncate(open);
     }
-    Ok(Some(Chunk { contacts, slots, next }))
+    Ok(Some(Chunk { contacts, slots, next, again }))
 }
 
 /// Dispatches contacts in groups of `together`, each contact at its time or later.
@@ -274,6 +279,9 @@ impl CampaignChannel {
     async fn of(table: &Table, widget: Option<WidgetId>) -> Result<Self, TableError> {
         let Some(id) = widget else { return Ok(Self::Closed("the campaign has no widget")) };
         let Some(widget) = table.find::<Widget>(id).await? else { return Ok(Self::Closed("the widget is gone")) };
+        if widget.makes_calls_without_connector() {
+            return Ok(Self::Closed("the widget has no connector"));
+        }
         let Some(assistant) = widget.assistant_id else { return Ok(Self::Closed("the widget has no assistant")) };
         Ok(match table.find::<Assistant>(assistant).await? {
             Some(found) => Self::Open(Box::new(widget), (assistant, found.conversation)),
@@ -371,7 +379,7 @@ fn prepare_one(
     let (ids, now) = (&cx.service.ids, cx.service.clock.now());
     let says = |text: &MessageText| NewMessage::text(SenderType::Bot, text.clone());
     let calls = widget.widget_type.calls();
-    let delivery = || NewDelivery::of_campaign(campaign, contact.id, ids.fresh(now), calls, now);
+    let delivery = || NewDelivery::of_campaign(campaign, contact, ids.fresh(now), calls, now);
     Dispatch {
         contact: contact.clone(),
         thread,

@@ -39,12 +39,18 @@ impl Lease {
         self.campaign.until_place.unwrap_or_default()
     }
 
-    /// Renews the lease and saves the next place. Returns false where the lease is lost.
+    /// Renews the lease, and saves the next place and when a contact before it is due again. Returns false where the
+    /// lease is lost.
     ///
     /// # Errors
     /// [`TableError`].
-    pub async fn renew(&mut self, table: &Table, next: u32, now: Timestamp) -> Result<bool, TableError> {
-        let renew = CampaignStep::Renew { lease: self.expires_at(), next, until: now.plus_seconds(LEASE) };
+    pub async fn renew(
+        &mut self,
+        table: &Table,
+        (next, again): (u32, Option<Timestamp>),
+        now: Timestamp,
+    ) -> Result<bool, TableError> {
+        let renew = CampaignStep::Renew { lease: self.expires_at(), next, until: now.plus_seconds(LEASE), again };
         let Some(stored) = step(table, self.stored.clone(), renew, now).await? else { return Ok(false) };
         (self.next, self.stored) = (next, stored);
         Ok(true)

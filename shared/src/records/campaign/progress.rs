@@ -4,7 +4,8 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use uuid::Uuid;
 
-use super::storage::{SENT, as_read, failed_in, outcomes};
+use super::counts::Tally;
+use super::storage::as_read;
 use super::{Campaign, CampaignContact, CampaignStatus, ContactStatus, MessagePosition};
 use crate::records::conversation::{Conversation, Message, NewMessage};
 use crate::records::delivery::{Delivery, DeliveryOutcome, DeliveryState, NewDelivery};
@@ -18,14 +19,11 @@ use crate::table::{Table, TableError};
 use crate::values::id::{CampaignContactId, CampaignId, EndpointId, MessageId};
 use crate::values::time::Timestamp;
 
-/// Items that count the results of a campaign's contacts: so many deliveries may end at the same time without a
-/// conflict.
-const SHARDS: u32 = 32;
 /// Deliveries of a removed widget that are ended at the same time.
 const ENDED_TOGETHER: usize = 32;
 /// Contacts that one transaction dispatches where each also gets a delivery: six of its hundred actions, and two for all
 /// of them.
-const TOGETHER: u32 = 16;
+pub(super) const TOGETHER: u32 = 16;
 /// Contacts that one transaction dispatches where none gets a delivery: four actions each, and three for all of them.
 const WITHOUT_DELIVERY: u32 = 24;
 
@@ -95,25 +93,6 @@ pub fn remove_deliveries(table: &Table, widget: Uuid, now: Timestamp) -> BoxFutu
     })
 }
 
-/// The action that adds contacts of which `first` is one to the count of sent or of failed ones; a negative number
-/// subtracts them. A contact that fails in a round has failed in all rounds before, which no longer count.
-pub(super) fn tally(
-    table: &Table,
-    first: CampaignContactId,
-    (status, round): (ContactStatus, u32),
-    by: i64,
-) -> Option<Write> {
-    let count = |attribute: &str| UpdateExpression::new().add(attribute, number(by));
-    let counting = match (status, round) {
-        (ContactStatus::Sent, _) => count(SENT),
-        (ContactStatus::Failed, 0) => count(&failed_in(0)),
-        (ContactStatus::Failed, _) => count(&failed_in(round)).remove(&failed_in(round - 1)),
-        (ContactStatus::Queued | ContactStatus::Cancelled, _) => return None,
-    };
-    let shard = first.place().unwrap_or_default() / TOGETHER % SHARDS;
-    Some(Write::update(outcomes(&table.tenant, first.run(), shard), counting))
-}
-
 /// The condition that a campaign is being sent with the text that was read: it is neither cancelled nor paused.
 fn under_way(table: &Table, campaign: &Campaign) -> Write {
     let is_sent = "#status IN (:queued, :in_progress) \
@@ -129,7 +108,8 @@ fn under_way(table: &Table, campaign: &Campaign) -> Write {
 /// The change of a contact that gets a status, with the reason where it failed.
 fn contact_in(status: ContactStatus, error: Option<String>, now: Timestamp) -> UpdateExpression {
     let error = error.map_or_else(null, text);
-    UpdateExpression::new().set("status", text(status.as_str())).set("error", error).set("updated_at", text(now))
+    let version = UpdateExpression::new().add("version", number(1));
+    version.set("status", text(status.as_str())).set("error", error).set("updated_at", text(now))
 }
 
 /// Reserves ordinals for the rows of the dispatch.
@@ -180,11 +160,12 @@ pub async fn dispatch_together(
     let Places { conversations, deliveries } = places;
     let mut transaction = Transaction::new(table).otherwise(Dispatched::ConversationChanged);
     transaction.write(under_way(table, campaign)).or(Dispatched::Stopped);
-    // A contact without a delivery is sent with this dispatch.
-    let mut sent = dispatches.iter().filter(|dispatch| dispatch.connector.is_none());
-    if let Some(first) = sent.next() {
-        let count = i64::try_from(sent.count() + 1).unwrap_or(i64::MAX);
-        transaction.write_all(tally(table, first.contact.id, (ContactStatus::Sent, campaign.round), count));
+    // The message to a contact without a delivery is stored with this dispatch.
+    let mut stored = dispatches.iter().filter(|dispatch| dispatch.connector.is_none());
+    if let Some(first) = stored.next() {
+        let count = i64::try_from(stored.count() + 1).unwrap_or(i64::MAX);
+        let tally = Tally::default().status((ContactStatus::Stored, campaign.round), count);
+        transaction.write_all(tally.write(table, first.contact.id));
     }
     let messages = contact_messages(dispatches, (conversations.as_ref(), deliveries.as_ref()), now);
     // The contacts come first: if several conditions fail, the one of a contact is reported first.
@@ -236,7 +217,7 @@ fn dispatched(
     contact_message: &ContactMessage,
     now: Timestamp,
 ) -> Result<Write, TableError> {
-    let status = if dispatch.connector.is_none() { ContactStatus::Sent } else { ContactStatus::Queued };
+    let status = if dispatch.connector.is_none() { ContactStatus::Stored } else { ContactStatus::Queued };
     let delivery = dispatch.connector.as_ref().map(|(_, new)| new.id(contact_message.place));
     let mut positions = dispatch.contact.message_positions();
     let Conversation { id, chat_count, .. } = contact_message.conversation;
@@ -248,6 +229,14 @@ fn dispatched(
         .set("delivery_id", delivery.map_or_else(null, text))
         .set("endpoint_id", dispatch.connector.as_ref().map_or_else(null, |(endpoint, _)| text(endpoint)))
         .set("said", attribute(&positions)?);
+    let before = dispatch.contact.times_dispatched();
+    let dispatched = if before == 0 {
+        dispatched
+    } else {
+        // The first attempt follows from the conversation: most contacts have no other one.
+        let again = dispatched.set("attempts", number(before + 1)).set("sent_at", text(now));
+        again.set("next_attempt_at", null())
+    };
     let key = table.key::<CampaignContact>(dispatch.contact.id);
     Ok(Write::update(key, dispatched).when(as_read(&dispatch.contact)))
 }
@@ -287,11 +276,13 @@ pub async fn fail_contact(
 ) -> Result<(), TableError> {
     let failed = contact_in(ContactStatus::Failed, Some(error.to_owned()), now)
         .set("conversation_id", null())
+        .set("attempts", number(contact.times_dispatched()))
+        .set("next_attempt_at", null())
         .set("round", number(campaign.round))
         .set("said", attribute(&contact.message_positions())?);
     let failed = Write::update(table.key::<CampaignContact>(contact.id), failed).when(as_read(contact));
     let mut writes = vec![failed, under_way(table, campaign)];
-    writes.extend(tally(table, contact.id, (ContactStatus::Failed, campaign.round), 1));
+    writes.extend(Tally::default().status((ContactStatus::Failed, campaign.round), 1).write(table, contact.id));
     // Or the contact was deleted, or the campaign stopped, since they were read.
     was_done(table.store.transact(&writes).await).map(drop)
 }
@@ -317,16 +308,18 @@ pub async fn settle_delivery(
     (contact, to): (CampaignContactId, ContactStatus),
     now: Timestamp,
 ) -> Result<bool, TableError> {
+    // The delivery of an earlier attempt ends alone.
     let is_queued = Condition::of(
-        "#status = :queued AND (attribute_not_exists(#round) OR #round = :round)",
-        [(":queued", text(ContactStatus::Queued.as_str())), (":round", number(was.round))],
+        "#status = :queued AND (attribute_not_exists(#round) OR #round = :round) \
+         AND (attribute_not_exists(delivery_id) OR delivery_id = :delivery)",
+        [(":queued", text(ContactStatus::Queued.as_str())), (":round", number(was.round)), (":delivery", text(was.id))],
     );
     let outcome = Write::update(table.key::<CampaignContact>(contact), contact_in(to, is.failure(), now));
     let id = (endpoint, was.id);
     let mut transaction = Transaction::new(table).otherwise(SettlementRefused::DeliveryChanged);
     transaction.replace(id, was, is.clone(), None)?;
     transaction.write(outcome.when(is_queued)).or(SettlementRefused::ContactEnded);
-    transaction.write_all(tally(table, contact, (to, was.round), 1));
+    transaction.write_all(Tally::default().status((to, was.round), 1).write(table, contact));
     match transaction.commit().await {
         Ok(()) => Ok(true),
         Err(Cancelled::Condition(SettlementRefused::DeliveryChanged, _)) => Ok(false),

@@ -1,8 +1,8 @@
 //! How the run of a campaign begins.
 
 use super::storage::{Earlier, commit, preconditions, stage};
-use super::{Campaign, CampaignContact, CampaignRun, ContactIds, RunId, SAME_RUN};
-use crate::input::settle;
+use super::{Campaign, CampaignContact, CampaignRun, ContactIds, RetryPolicy, RunId, SAME_RUN};
+use crate::input::{Location, settle};
 use crate::records::widget::Widget;
 use crate::request::context::Context;
 use crate::request::error::{OnMissing as _, Result};
@@ -19,6 +19,8 @@ crate::input! {
         pub message: Option<MessageText> = None,
         /// True to begin a new conversation with each contact; false to continue an open one, if there is one. A call always begins a new one.
         pub start_new_conversation: bool = false,
+        /// Which outcomes are followed by another attempt; null for none.
+        pub retry_policy: Option<RetryPolicy> = None,
     }
 }
 
@@ -31,7 +33,9 @@ impl NewCampaign {
         let mut contacts = self.contact_ids.distinct();
         contacts.sort_unstable_by_key(|contact| contact.0);
         let parts = [widget.0.as_bytes().as_slice(), &flags, &length, message.as_bytes()].into_iter();
-        sha256(parts.chain(contacts.iter().map(|contact| contact.0.as_bytes().as_slice())))
+        let policy = self.retry_policy.as_ref().map(RetryPolicy::print).unwrap_or_default();
+        let contacts = contacts.iter().map(|contact| contact.0.as_bytes().as_slice());
+        sha256(parts.chain(contacts).chain([policy.as_bytes()]))
     }
 }
 
@@ -57,6 +61,7 @@ pub async fn run(
     if let Earlier::Counts(earlier) = found.earlier {
         return Ok(earlier.into());
     }
+    found.widget.require_connector_of_calls(Location::path())?;
     settle(Some(()), new.contact_ids.unknown(&found.missing))?;
     found.room?;
     let id = RunId::fresh(cx.new_attempt()).campaign();

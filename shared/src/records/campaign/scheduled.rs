@@ -238,6 +238,9 @@ impl Campaign {
         if *self.r#type.get_or_insert(kind) != kind {
             return refused("widget_id", ("value_error", "Value error, the widget is of the other kind"));
         }
+        if self.enabled && is_new {
+            widget.require_connector_of_calls(Location::body())?;
+        }
         self.assistant_id = widget.assistant_id;
         if kind == CampaignType::OutboundCall {
             (self.message, self.start_new_conversation) = (None, true);

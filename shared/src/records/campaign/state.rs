@@ -69,6 +69,8 @@ pub enum CampaignStep {
         next: u32,
         /// When the new lease expires.
         until: Timestamp,
+        /// The first time at which a contact that was passed over may be dispatched again.
+        again: Option<Timestamp>,
     },
     /// End the lease before it expires: the campaign is due at once.
     Release {
@@ -93,6 +95,11 @@ pub enum CampaignStep {
     Finish {
         /// The current lease.
         lease: Timestamp,
+    },
+    /// A contact waits for another attempt, which may begin at `at`.
+    Again {
+        /// The time.
+        at: Timestamp,
     },
     /// No contact is queued any more in this round.
     Complete {
@@ -201,6 +208,10 @@ impl Campaign {
                 if now < due {
                     return None;
                 }
+                // Contacts that wait for another attempt come before a new execution: a pass over all of them finds them.
+                if self.until_place.is_none() && self.again_at.is_some_and(|at| at <= now) {
+                    self.rewind();
+                }
                 // An execution ends with the last contact that the campaign has when the execution begins.
                 self.until_place = self.until_place.or(Some(self.places()));
                 self.enter(CampaignPhase::Sending { lease: until });
@@ -221,8 +232,11 @@ impl Campaign {
             {
                 return None;
             }
-            CampaignStep::Renew { next, until, .. } => {
+            CampaignStep::Again { .. } if phase == CampaignPhase::Cancelled => return None,
+            CampaignStep::Again { at } => self.await_attempt(at, now),
+            CampaignStep::Renew { next, until, again, .. } => {
                 self.next_place = next;
+                self.again_at = self.again_at.into_iter().chain(again).min();
                 self.enter(CampaignPhase::Sending { lease: until });
             }
             CampaignStep::Release { .. } => self.enter(CampaignPhase::Sending { lease: now }),
@@ -237,7 +251,7 @@ impl Campaign {
     fn finish(&mut self, now: Timestamp) {
         let until = self.until_place.take().unwrap_or_default();
         let unscheduled = std::mem::take(&mut self.unscheduled);
-        let Some(schedule) = self.schedule() else { return self.enter(CampaignPhase::Dispatched) };
+        let Some(schedule) = self.schedule() else { return self.rest(now) };
         let next = match self.execution_at {
             Some(next) if unscheduled => Some(next),
             began => schedule.next(began.unwrap_or(now)),
@@ -248,17 +262,49 @@ impl Campaign {
                 (self.next_place, self.execution_at) = (until, Some(next.max(now)));
                 // A missed execution starts as soon as the window is open.
                 let at = if next > now { next } else { schedule.opens(now).unwrap_or(now) };
+                let at = self.soonest(Some(at), now).unwrap_or(at);
                 self.enter(if self.enabled { CampaignPhase::Waiting { at } } else { CampaignPhase::NotStarted });
             }
             None if self.places() == until => {
                 (self.last_run_at, self.execution_at) = (Some(now), None);
-                self.enter(CampaignPhase::Dispatched);
+                self.rest(now);
             }
             // The last execution stays open for the contacts that were added in the meantime.
             None => {
                 self.next_place = until;
                 self.enter(CampaignPhase::Sending { lease: now });
             }
+        }
+    }
+
+    /// Waits for the next attempt of a contact, if one waits.
+    fn rest(&mut self, now: Timestamp) {
+        let next = self.soonest(None, now);
+        self.enter(next.map_or(CampaignPhase::Dispatched, |at| CampaignPhase::Waiting { at }));
+    }
+
+    /// When the next step begins: at `next`, or earlier where a contact waits for another attempt.
+    fn soonest(&self, next: Option<Timestamp>, now: Timestamp) -> Option<Timestamp> {
+        let again = self.again_at.map(|at| at.max(now)).and_then(|at| match self.schedule() {
+            Some(schedule) => schedule.opens(at),
+            None => Some(at),
+        });
+        next.into_iter().chain(again).min()
+    }
+
+    /// Notes that a contact waits for another attempt at `at`. A pass under way ends first.
+    fn await_attempt(&mut self, at: Timestamp, now: Timestamp) {
+        self.again_at = self.again_at.into_iter().chain([at]).min();
+        match self.phase() {
+            CampaignPhase::Dispatched | CampaignPhase::Completed => {
+                self.rest(now);
+                self.touch(now);
+            }
+            CampaignPhase::Waiting { at: next } if self.until_place.is_none() => {
+                let at = self.soonest(Some(next), now).unwrap_or(next);
+                self.enter(CampaignPhase::Waiting { at });
+            }
+            _ => {}
         }
     }
 
@@ -380,7 +426,7 @@ impl Campaign {
         }
         self.unscheduled |= self.until_place.is_none();
         self.until_place = self.until_place.or(Some(self.next_place));
-        self.next_place = 0;
+        (self.next_place, self.again_at) = (0, None);
     }
 
     /// Calculates the time of its next execution again after a change of its schedule.
@@ -412,7 +458,8 @@ impl Campaign {
             schedule.opens(now.max(schedule.start))
         } else {
             (self.until_place, self.unscheduled) = (None, false);
-            self.execution_at.and_then(|at| if at > now { Some(at) } else { schedule.opens(now) })
+            let next = self.execution_at.and_then(|at| if at > now { Some(at) } else { schedule.opens(now) });
+            self.soonest(next, now)
         };
         match next {
             Some(_) if !self.enabled => self.stop(CampaignPhase::NotStarted, now),

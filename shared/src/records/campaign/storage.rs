@@ -11,11 +11,11 @@ use uuid::Uuid;
 use super::contact_partitions::partition;
 use super::contact_pointers::StagedContacts;
 use super::contact_pointers::{contact_pointer, pointer_item, pointer_partitions};
-use super::progress;
+use super::counts::{ContactResults, Tally};
 use super::state::ContactTotals;
 use super::text;
 use super::text::{CampaignText, present_text};
-use super::{Campaign, CampaignContact, CampaignStatus, ContactStatus, Outcomes, RunId, RunMarker};
+use super::{Campaign, CampaignContact, CampaignStatus, ContactStatus, RunId, RunMarker};
 use crate::records::campaign::run_pointer;
 use crate::records::contact::Contact;
 use crate::records::delivery::Delivery;
@@ -42,33 +42,23 @@ use crate::values::time::Timestamp;
 /// Batches in flight at the same time: enough to hide their latency, few enough for a small function's memory.
 const CONCURRENT_BATCHES: usize = 8;
 
-/// The condition that a contact has not changed since it was read. Until it was dispatched or has failed, it has no round.
+/// The condition that a contact has not changed since it was read. Until it was dispatched or has failed, it has no
+/// round. A contact that has not changed since contacts have a version has none.
 pub(super) fn as_read(contact: &CampaignContact) -> Condition {
     let values = [
         (":status", text(contact.status.as_str())),
         (":conversation", contact.conversation_id.map_or_else(null, text)),
         (":round", number(contact.round)),
+        (":version", number(contact.version)),
     ];
-    let same =
-        "#status = :status AND conversation_id = :conversation AND (attribute_not_exists(#round) OR #round = :round)";
+    let same = "#status = :status AND conversation_id = :conversation \
+        AND (attribute_not_exists(#round) OR #round = :round) \
+        AND (attribute_not_exists(version) OR version = :version)";
     Condition::of(same, values)
 }
 
-/// The key of one item that counts results of a campaign's contacts. This key and all keys below have the partition key
-/// of the run's pointer.
-pub(super) fn outcomes(tenant: &Tenant, run: RunId, shard: u32) -> Key {
-    Key::of(tenant, format_args!("CAMPAIGN_RUN#{run}"), format_args!("OUTCOMES#{shard:02}"))
-}
-
-/// The attribute that counts sent contacts.
-pub(super) const SENT: &str = "sent";
-
-/// The attribute that counts the contacts that failed in `round`.
-pub(super) fn failed_in(round: u32) -> String {
-    if round == 0 { "failed".to_owned() } else { format!("failed_{round}") }
-}
-
-/// The key of the marker of contacts that are being added, from the place `first` on.
+/// The key of the marker of contacts that are being added, from the place `first` on. This key and the one below have
+/// the partition key of the run's pointer.
 pub(super) fn staged_contacts(tenant: &Tenant, run: RunId, first: u32) -> Key {
     Key::of(tenant, format_args!("CAMPAIGN_RUN#{run}"), format_args!("OUTCOMES_STAGED#{first:06}"))
 }
@@ -332,6 +322,28 @@ pub async fn list_contacts(
     Ok(query.of(query.order.of(contacts), total))
 }
 
+/// A contact, and the pointer that leads to its campaign.
+async fn with_pointer(table: &Table, id: CampaignContactId) -> Result<Option<(CampaignContact, Item)>, TableError> {
+    // Both at the same time, so that a request takes as long for an unknown contact of a known campaign as for any other
+    // contact.
+    let pointer = run_pointer(&table.tenant, id.run());
+    let (contact, pointer) = futures_util::join!(table.find::<CampaignContact>(id), table.store.get(&pointer));
+    Ok(contact?.zip(pointer?))
+}
+
+/// A contact with its campaign, if both exist.
+///
+/// # Errors
+/// [`TableError`].
+pub(crate) async fn with_campaign(
+    table: &Table,
+    id: CampaignContactId,
+) -> Result<Option<(CampaignContact, Campaign)>, TableError> {
+    let Some((contact, pointer)) = with_pointer(table, id).await? else { return Ok(None) };
+    let campaign = table.find::<Campaign>(CampaignId(target_id(&pointer)?)).await?;
+    Ok(campaign.map(|campaign| (contact, campaign)))
+}
+
 /// Removes a contact from its campaign. If it is still queued, it is never sent.
 ///
 /// # Errors
@@ -340,11 +352,7 @@ pub async fn remove_contact(table: &Table, id: CampaignContactId) -> Result<Camp
     let lost = LostAnswer::default();
     let mut round = table.store.backoff();
     loop {
-        // Both at the same time, so that a request takes as long for an unknown contact of a known campaign as for any
-        // other contact.
-        let pointer = run_pointer(&table.tenant, id.run());
-        let (contact, pointer) = futures_util::join!(table.find::<CampaignContact>(id), table.store.get(&pointer));
-        let (contact, pointer) = contact?.zip(pointer?).ok_or_else(|| lost.missing())?;
+        let (contact, pointer) = with_pointer(table, id).await?.ok_or_else(|| lost.missing())?;
         let campaign = table.get::<Campaign>(CampaignId(target_id(&pointer)?));
         let (campaign, kept) =
             futures_util::join!(campaign, text::copy_text_into_messages(table, id.run(), contact.message_positions()));
@@ -372,7 +380,7 @@ fn removing<'a>(table: &'a Table, contact: &CampaignContact, campaign: &Campaign
     let mut removal = Transaction::new(table).otherwise(RemovalRefused::Changed);
     removal.write(Write::delete(table.key::<CampaignContact>(id)).when(as_read(contact)));
     let place = UpdateExpression::new().add("places", numbers([id.place().unwrap_or_default()]));
-    let place = table.noting_removal(place, "CampaignContact", id.0);
+    let place = table.noting_removal(place, CampaignContact::NAME, id.0);
     removal.write(Write::update(deleted_contacts(tenant, run, partition(id)), place));
     if campaign.has_pointers {
         let same = Condition::of("id = :id", [(":id", text(id))]);
@@ -387,9 +395,11 @@ fn removing<'a>(table: &'a Table, contact: &CampaignContact, campaign: &Campaign
         removal.write(changed.when(Condition::exists()));
     }
     // A failure of an earlier round is no longer counted.
-    if contact.status != ContactStatus::Failed || contact.round == campaign.round {
-        removal.write_all(progress::tally(table, id, (contact.status, contact.round), -1));
-    }
+    let is_counted = contact.status != ContactStatus::Failed || contact.round == campaign.round;
+    let tally =
+        if is_counted { Tally::default().status((contact.status, contact.round), -1) } else { Tally::default() };
+    let outcome = contact.result.as_ref().map(|result| result.outcome);
+    removal.write_all(tally.outcome(outcome, -1).write(table, id));
     removal
 }
 
@@ -421,32 +431,21 @@ async fn with_deleted(table: &Table, id: CampaignId) -> Result<(Campaign, BTreeS
 
 /// A campaign as a caller sees it, with its message and the counts of its contacts, both from `items`.
 pub(super) fn answered(campaign: &Campaign, items: &[Item]) -> Campaign {
-    let outcomes = outcomes_in(items, campaign.round);
+    let results = ContactResults::of(items, campaign.round);
     let message = CampaignText::among(items).and_then(|present| present.text);
-    Campaign { message, ..campaign.clone() }.with_counts(outcomes).as_answered()
+    Campaign { message, ..campaign.clone() }.with_results(results).as_answered()
 }
 
 /// The results of a campaign's contacts, from `items`.
 pub(super) fn contact_totals(campaign: &Campaign, items: &[Item]) -> ContactTotals {
     let (counts, next) = (answered(campaign, items).counts, campaign.next_place);
     let deleted = items.iter().flat_map(places).filter(|place| *place < next).count() as u64;
-    let dispatched = u64::from(next).saturating_sub(deleted + counts.sent + counts.failed);
+    let dispatched = u64::from(next).saturating_sub(deleted + counts.ended());
     ContactTotals { counts, dispatched }
 }
 
-/// The results of a campaign's contacts in this `round`, from the items that count them.
-fn outcomes_in(items: &[Item], round: u32) -> Outcomes {
-    let count = |item: &Item, name: &str| -> i64 {
-        item.get(name).and_then(|count| count.as_n().ok()?.parse().ok()).unwrap_or_default()
-    };
-    // One item may have a negative count: a contact may be counted in one item and subtracted in another.
-    let all = |name: &str| items.iter().map(|item| count(item, name)).sum::<i64>().max(0).unsigned_abs();
-    let deleted = items.iter().map(|item| places(item).len() as u64).sum();
-    Outcomes { sent: all(SENT), failed: all(&failed_in(round)), deleted }
-}
-
 /// The places in an item that have no visible contact: the contact is deleted, or is not added yet.
-fn places(item: &Item) -> Vec<u32> {
+pub(super) fn places(item: &Item) -> Vec<u32> {
     let place = |name: &str| item.get(name).and_then(|place| place.as_n().ok()?.parse::<u32>().ok());
     if let Some((first, end)) = place("first").zip(place("end")) {
         return (first..end).collect();

@@ -1,0 +1,48 @@
+//! Tells of the contacts of campaigns: the end of a delivery, and an outcome that a connector has told.
+
+use super::{Telling, Told, made};
+use crate::records::campaign::{self, Campaign, CampaignContact};
+use crate::records::delivery::Delivery;
+use crate::records::event::{Event, EventKind};
+use crate::records::webhook::subscription::EventScope;
+use crate::request::error::Result;
+use crate::table::change::Change;
+use crate::values::json::JsonObject;
+
+const KIND: EventKind = EventKind::CAMPAIGN_CONTACT_UPDATED;
+
+impl Telling<'_> {
+    /// The event that the delivery to a contact has ended.
+    pub(super) async fn of_ended_delivery(&self, change: &Change) -> Result<Vec<Told>> {
+        if !self.subscriptions.include_any([KIND]) {
+            return Ok(Vec::new());
+        }
+        let ended = change.record::<Delivery>()?;
+        let Some((campaign, id)) = ended.and_then(|ended| ended.campaign_id.zip(ended.campaign_contact_id)) else {
+            return Ok(Vec::new());
+        };
+        let found =
+            futures_util::try_join!(self.table.find::<Campaign>(campaign), self.table.find::<CampaignContact>(id))?;
+        let (Some(campaign), Some(contact)) = found else { return Ok(Vec::new()) };
+        Ok(told(contact, &campaign, change).into_iter().collect())
+    }
+
+    /// The event that a connector has told the outcome of a contact.
+    pub(super) async fn of_reported_outcome(&self, change: &Change) -> Result<Vec<Told>> {
+        if !self.subscriptions.include_any([KIND]) {
+            return Ok(Vec::new());
+        }
+        let (was, is) = (change.record_before::<CampaignContact>()?, change.record::<CampaignContact>()?);
+        let Some(is) = is.filter(|is| was.is_some_and(|was| was.result != is.result)) else { return Ok(Vec::new()) };
+        let found = campaign::with_campaign(self.table, is.id).await?;
+        Ok(found.and_then(|(_, campaign)| told(is, &campaign, change)).into_iter().collect())
+    }
+}
+
+fn told(contact: CampaignContact, campaign: &Campaign, change: &Change) -> Option<Told> {
+    let scope = EventScope { assistant_id: campaign.assistant_id, widget_id: campaign.widget_id };
+    let sequence = contact.version + 1;
+    let data = JsonObject::of(&contact.as_answered_in(campaign))?;
+    let Told { event, .. } = made(KIND, data, None, change)?;
+    Some(Told { event: Event { sequence, ..event }, scope })
+}
