@@ -144,5 +144,6 @@ async fn follow_lane(table: Table, lane: u64, begun: Instant, now: Timestamp) ->
 async fn counted(table: &Table, now: Timestamp) -> Result<u64> {
     let found = counters::between(table, Metric::Messages, [now.day(), now.day()], MOST).await?;
     let found = found.ok_or("too many counters")?;
-    Ok(found.iter().flat_map(|day| day.quarters().collect::<Vec<_>>()).map(|(_, count)| count).sum())
+    let count: i64 = found.iter().flat_map(|day| day.quarters().collect::<Vec<_>>()).map(|(_, count)| count).sum();
+    Ok(count.unsigned_abs())
 }

@@ -50,7 +50,7 @@ pub struct CountedChange {
 /// The key of a counter, without its partition: its metric and its sort key.
 type CounterName = (Metric, String);
 /// What is added to counters, by their quarters.
-type Additions = BTreeMap<CounterName, BTreeMap<i64, u64>>;
+type Additions = BTreeMap<CounterName, BTreeMap<i64, i64>>;
 
 /// Counts changes, each once.
 ///
@@ -116,7 +116,7 @@ fn add(additions: &mut Additions, change: &CountedChange) {
 }
 
 /// The write that adds to a counter.
-fn adding(tenant: &Tenant, (metric, name): &CounterName, quarters: &BTreeMap<i64, u64>, shard: u32) -> Write {
+fn adding(tenant: &Tenant, (metric, name): &CounterName, quarters: &BTreeMap<i64, i64>, shard: u32) -> Write {
     let update = quarters.iter().fold(UpdateExpression::new(), |update, (quarter, amount)| {
         update.add(&format!("{NAME}{quarter}"), number(amount))
     });
@@ -151,11 +151,11 @@ impl DayCounts {
     }
 
     /// When each of its quarters begins, and its count.
-    pub fn quarters(&self) -> impl Iterator<Item = (Timestamp, u64)> {
+    pub fn quarters(&self) -> impl Iterator<Item = (Timestamp, i64)> {
         let day = day_of(&self.sk).unix_millis();
         self.others.iter().filter_map(move |(name, count)| {
             let quarter: i64 = name.strip_prefix(NAME)?.parse().ok()?;
-            Some((Timestamp::from_unix_millis(day + quarter * QUARTER), count.as_u64()?))
+            Some((Timestamp::from_unix_millis(day + quarter * QUARTER), count.as_i64()?))
         })
     }
 }
