@@ -86,7 +86,8 @@ async fn count_part(table: &Table, mut part: Vec<&CountedChange>, now: Timestamp
         }
         let mut additions = Additions::new();
         part.iter().for_each(|change| add(&mut additions, change));
-        transaction.write_all(additions.iter().map(|(name, quarters)| adding(&table.tenant, name, quarters, shard)));
+        transaction
+            .write_all(additions.iter().map(|(name, quarters)| adding(&table.tenant, name, quarters, (shard, now))));
         match transaction.commit_once(&LostAnswer::default()).await {
             Ok(()) => break,
             Err(Cancelled::Condition((), _)) => {
@@ -116,11 +117,18 @@ fn add(additions: &mut Additions, change: &CountedChange) {
 }
 
 /// The write that adds to a counter.
-fn adding(tenant: &Tenant, (metric, name): &CounterName, quarters: &BTreeMap<i64, i64>, shard: u32) -> Write {
+fn adding(
+    tenant: &Tenant,
+    (metric, name): &CounterName,
+    quarters: &BTreeMap<i64, i64>,
+    (shard, now): (u32, Timestamp),
+) -> Write {
     let update = quarters.iter().fold(UpdateExpression::new(), |update, (quarter, amount)| {
         update.add(&format!("{NAME}{quarter}"), number(amount))
     });
     let until = day_of(name).plus_seconds((COUNTED_DAYS + 1) * 86_400);
+    // A connector may report what ended long ago, and DynamoDB leaves an item that expired years ago.
+    let until = until.max(now.plus_seconds(86_400));
     let update = update.set(TTL, number(until.unix_seconds()));
     Write::update(Key { sk: name.clone(), ..partition(tenant, *metric, shard) }, update)
 }

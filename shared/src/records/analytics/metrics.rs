@@ -62,11 +62,6 @@ impl Dimension {
     pub const fn is_always_shown(self) -> bool {
         matches!(self, Self::Outcome | Self::Sender)
     }
-
-    /// Whether its values are ids.
-    pub const fn is_id(self) -> bool {
-        !self.is_always_shown()
-    }
 }
 
 /// A change that a metric counts. A metric may have several rows.
