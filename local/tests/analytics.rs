@@ -131,6 +131,54 @@ async fn sends_count_by_their_campaign() {
 }
 
 #[tokio::test]
+async fn a_later_outcome_takes_the_place_of_an_earlier_one() {
+    let sender = Sender::new(true, 2).await;
+    let campaign = sender.run(json!({})).await;
+    sender.until_the_end(&campaign).await;
+    let (setup, org) = (&sender.setup, &sender.org);
+    let (_, contacts) = sender.campaign(&campaign).await;
+    let report = async |contact: &Value, outcome: &str, at: &str, seconds: u32| {
+        let path = format!("/api/v1/campaign_contact/{}/outcome", id_of(contact));
+        let at = format!("2026-02-01T{at}:00Z");
+        setup.post(org, &path, json!({"outcome": outcome, "at": at, "duration_seconds": seconds})).await;
+        setup.settle().await;
+    };
+    let outcomes = async || rows(&ask(setup, org, "metric=outcomes&group_by=outcome").await, "outcome");
+    report(&contacts[0], "voicemail", "10:00", 20).await;
+    report(&contacts[1], "busy", "10:30", 0).await;
+    assert_eq!(outcomes().await, ["busy 1", "voicemail 1"]);
+    report(&contacts[0], "answered", "11:00", 60).await;
+    report(&contacts[0], "rejected", "10:15", 5).await;
+    assert_eq!(outcomes().await, ["answered 1", "busy 1"]);
+    let by_campaign = ask(setup, org, "metric=voice_seconds&group_by=campaign").await;
+    assert_eq!(by_campaign["rows"], json!([{"campaign_id": campaign, "count": 60}]));
+    let hours = ask(setup, org, "metric=outcomes&group_by=hour").await;
+    assert_eq!(rows(&hours, "hour"), ["2026-02-01T10:00:00+00:00 1", "2026-02-01T11:00:00+00:00 1"]);
+}
+
+#[tokio::test]
+async fn captured_forms_and_intents_count() {
+    let setup = Setup::start().await;
+    let org = setup.org().await;
+    let assistant = setup.post(&org, "/api/v1/assistant", json!({})).await;
+    let conversation = setup.open(&org, &assistant).await;
+    let form = json!({"name": "Order", "form_type": "simple", "fields": [{"name": "size"}]});
+    let form = setup.post(&org, "/api/v1/form", form).await;
+    let intent = setup.post(&org, "/api/v1/intent", json!({"name": "Hours"})).await;
+    let path = format!("/api/v1/conversation/{}", id_of(&conversation));
+    let filled = json!({"form_id": form["id"], "field_values": {"size": "L"}});
+    setup.post(&org, &format!("{path}/captured_form"), filled).await;
+    for _ in 0..2 {
+        setup.post(&org, &format!("{path}/captured_intent"), json!({"intent_id": intent["id"]})).await;
+    }
+    setup.settle().await;
+    let forms = ask(&setup, &org, "metric=captured_forms&group_by=assistant").await;
+    assert_eq!(forms["rows"], json!([{"assistant_id": assistant["id"], "count": 1}]));
+    let intents = ask(&setup, &org, "metric=captured_intents&group_by=intent").await;
+    assert_eq!(intents["rows"], json!([{"intent_id": intent["id"], "count": 2}]));
+}
+
+#[tokio::test]
 async fn an_answer_without_counts_has_the_same_members() {
     let setup = Setup::start().await;
     let org = setup.org().await;
@@ -238,7 +286,7 @@ async fn processes_that_count_the_same_changes_count_each_once() {
     counters::count(&table, changes, now).await.unwrap();
     let day = now.day();
     let found = counters::between(&table, Metric::Messages, [day, day], 1000).await.unwrap().unwrap();
-    let count: u64 = found.iter().flat_map(|day| day.quarters().collect::<Vec<_>>()).map(|(_, count)| count).sum();
+    let count: i64 = found.iter().flat_map(|day| day.quarters().collect::<Vec<_>>()).map(|(_, count)| count).sum();
     assert_eq!(count, 200);
     assert!(found.len() > 1, "the counters of a busy organisation are split");
 }

@@ -45,6 +45,8 @@ crate::choice! {
         Campaign = "campaign",
         /// How it ended.
         Outcome = "outcome",
+        /// The intent.
+        Intent = "intent",
     }
 }
 
@@ -57,6 +59,7 @@ impl Grouping {
             Self::Widget => Some(Dimension::Widget),
             Self::Campaign => Some(Dimension::Campaign),
             Self::Outcome => Some(Dimension::Outcome),
+            Self::Intent => Some(Dimension::Intent),
         }
     }
 
@@ -131,6 +134,7 @@ impl Schema for AnalyticsRow {
             member::<RecordId>("assistant_id", false, "The assistant; null for none."),
             member::<RecordId>("widget_id", false, "The widget; null for none."),
             member::<RecordId>("campaign_id", false, "The campaign; null for none."),
+            member::<RecordId>("intent_id", false, "The intent."),
             member::<String>("outcome", false, "How it ended."),
             member::<String>("sender_type", false, "Who has said it."),
         ];
@@ -228,7 +232,7 @@ pub async fn read(table: &Table, query: &AnalyticsQuery, now: Timestamp) -> Resu
     let days = [from, from.max(last)].map(Timestamp::day);
     let found = counters::between(table, metric, days, MOST_COUNTERS).await?;
     let shown: Vec<Dimension> = shown(metric, group_by);
-    let mut counts = BTreeMap::<RowValues, u64>::new();
+    let mut counts = BTreeMap::<RowValues, i64>::new();
     for counter in found.ok_or_else(too_many)? {
         let values: Vec<Option<&str>> = counter.values().collect();
         let of_row = |dimension: &Dimension| {
@@ -247,6 +251,11 @@ pub async fn read(table: &Table, query: &AnalyticsQuery, now: Timestamp) -> Resu
             *counts.entry((begin, values)).or_default() += count;
         }
     }
+    // A change that the stream gave up may be taken away before it is added.
+    let counts: BTreeMap<RowValues, u64> = counts
+        .into_iter()
+        .filter_map(|(row, count)| Some((row, u64::try_from(count).ok().filter(|count| *count > 0)?)))
+        .collect();
     if counts.len() > MOST_ROWS {
         return Err(too_many());
     }

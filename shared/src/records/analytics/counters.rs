@@ -50,7 +50,7 @@ pub struct CountedChange {
 /// The key of a counter, without its partition: its metric and its sort key.
 type CounterName = (Metric, String);
 /// What is added to counters, by their quarters.
-type Additions = BTreeMap<CounterName, BTreeMap<i64, u64>>;
+type Additions = BTreeMap<CounterName, BTreeMap<i64, i64>>;
 
 /// Counts changes, each once.
 ///
@@ -86,7 +86,8 @@ async fn count_part(table: &Table, mut part: Vec<&CountedChange>, now: Timestamp
         }
         let mut additions = Additions::new();
         part.iter().for_each(|change| add(&mut additions, change));
-        transaction.write_all(additions.iter().map(|(name, quarters)| adding(&table.tenant, name, quarters, shard)));
+        transaction
+            .write_all(additions.iter().map(|(name, quarters)| adding(&table.tenant, name, quarters, (shard, now))));
         match transaction.commit_once(&LostAnswer::default()).await {
             Ok(()) => break,
             Err(Cancelled::Condition((), _)) => {
@@ -116,11 +117,18 @@ fn add(additions: &mut Additions, change: &CountedChange) {
 }
 
 /// The write that adds to a counter.
-fn adding(tenant: &Tenant, (metric, name): &CounterName, quarters: &BTreeMap<i64, u64>, shard: u32) -> Write {
+fn adding(
+    tenant: &Tenant,
+    (metric, name): &CounterName,
+    quarters: &BTreeMap<i64, i64>,
+    (shard, now): (u32, Timestamp),
+) -> Write {
     let update = quarters.iter().fold(UpdateExpression::new(), |update, (quarter, amount)| {
         update.add(&format!("{NAME}{quarter}"), number(amount))
     });
     let until = day_of(name).plus_seconds((COUNTED_DAYS + 1) * 86_400);
+    // A connector may report what ended long ago, and DynamoDB leaves an item that expired years ago.
+    let until = until.max(now.plus_seconds(86_400));
     let update = update.set(TTL, number(until.unix_seconds()));
     Write::update(Key { sk: name.clone(), ..partition(tenant, *metric, shard) }, update)
 }
@@ -151,11 +159,11 @@ impl DayCounts {
     }
 
     /// When each of its quarters begins, and its count.
-    pub fn quarters(&self) -> impl Iterator<Item = (Timestamp, u64)> {
+    pub fn quarters(&self) -> impl Iterator<Item = (Timestamp, i64)> {
         let day = day_of(&self.sk).unix_millis();
         self.others.iter().filter_map(move |(name, count)| {
             let quarter: i64 = name.strip_prefix(NAME)?.parse().ok()?;
-            Some((Timestamp::from_unix_millis(day + quarter * QUARTER), count.as_u64()?))
+            Some((Timestamp::from_unix_millis(day + quarter * QUARTER), count.as_i64()?))
         })
     }
 }

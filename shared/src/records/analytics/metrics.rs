@@ -1,12 +1,18 @@
 //! The table of metrics: which change of which record is counted, by what, and how much it counts.
 
+use serde::de::DeserializeOwned;
+
+use crate::records::campaign::CampaignContact;
+use crate::records::captured_form::CapturedForm;
+use crate::records::captured_intent::CapturedIntent;
 use crate::records::conversation::Conversation;
 use crate::records::delivery::{Delivery, DeliveryState};
+use crate::records::outcome::OutcomeReport;
 use crate::table::TableError;
 use crate::table::change::Change;
 use crate::table::declaration::Declared as _;
 use crate::table::keys::row_of;
-use crate::table::stored::Listed;
+use crate::values::id::EndpointId;
 use crate::values::time::Timestamp;
 
 crate::choice! {
@@ -18,8 +24,16 @@ crate::choice! {
         ConversationsClosed = "conversations_closed",
         /// Messages of conversations, by their sender.
         Messages = "messages",
+        /// Seconds of calls, as connectors have reported them.
+        VoiceSeconds = "voice_seconds",
+        /// Forms that were filled in.
+        CapturedForms = "captured_forms",
+        /// Intents that were recognised.
+        CapturedIntents = "captured_intents",
         /// Messages and calls that a connector has accepted.
         Sends = "sends",
+        /// Contacts of campaigns and conversations, by the outcome that a connector has reported last.
+        Outcomes = "outcomes",
         /// Deliveries that have ended, by their outcome.
         Deliveries = "deliveries",
     }
@@ -36,6 +50,8 @@ crate::choice! {
         Campaign = "campaign_id",
         /// How it ended.
         Outcome = "outcome",
+        /// The intent.
+        Intent = "intent_id",
         /// Who has said it.
         Sender = "sender_type",
     }
@@ -45,11 +61,6 @@ impl Dimension {
     /// Whether each row of an answer has it, whatever the rows are grouped by. It has few values.
     pub const fn is_always_shown(self) -> bool {
         matches!(self, Self::Outcome | Self::Sender)
-    }
-
-    /// Whether its values are ids.
-    pub const fn is_id(self) -> bool {
-        !self.is_always_shown()
     }
 }
 
@@ -62,8 +73,8 @@ pub struct MetricRow {
     pub record: &'static str,
     /// What its counts are told apart by. All rows of a metric have the same dimensions.
     pub dimensions: &'static [Dimension],
-    /// What a change counts, if it counts. Times are those of the record: a change may be handled much later.
-    count: fn(&Change) -> Result<Option<MetricCount>, TableError>,
+    /// What a change counts. Times are those of the record: a change may be handled much later.
+    count: fn(&Change) -> Result<Vec<MetricCount>, TableError>,
 }
 
 /// What a change adds to a metric.
@@ -73,8 +84,8 @@ pub struct MetricCount {
     pub at: Timestamp,
     /// The values of the dimensions; one that is left out has none.
     pub values: Vec<(Dimension, String)>,
-    /// How much it adds.
-    pub amount: u64,
+    /// How much it adds; a negative amount is taken away.
+    pub amount: i64,
 }
 
 /// Every metric. A new one is a row here, and a word above.
@@ -83,16 +94,16 @@ pub const METRICS: &[MetricRow] = &[
         metric: Metric::ConversationsOpened,
         record: Conversation::NAME,
         dimensions: &[Dimension::Assistant, Dimension::Widget],
-        count: |change| of(change, |was, is: Conversation| was.is_none().then(|| in_conversation(&is, is.created_at))),
+        count: |change| of(change, |was, is: &Conversation| was.is_none().then(|| in_conversation(is, is.created_at))),
     },
     MetricRow {
         metric: Metric::ConversationsClosed,
         record: Conversation::NAME,
         dimensions: &[Dimension::Assistant, Dimension::Widget],
         count: |change| {
-            of(change, |was, is: Conversation| {
-                let is_closed = was.is_some_and(|was: Conversation| was.is_open()) && !is.is_open();
-                is_closed.then(|| in_conversation(&is, is.closed_at.unwrap_or(is.updated_at)))
+            of(change, |was, is: &Conversation| {
+                let is_closed = was.is_some_and(Conversation::is_open) && !is.is_open();
+                is_closed.then(|| in_conversation(is, is.closed_at.unwrap_or(is.updated_at)))
             })
         },
     },
@@ -103,13 +114,60 @@ pub const METRICS: &[MetricRow] = &[
         count: |change| of(change, messages),
     },
     MetricRow {
+        metric: Metric::VoiceSeconds,
+        record: CampaignContact::NAME,
+        dimensions: &[Dimension::Widget, Dimension::Campaign],
+        count: |change| reported(change, of_contact, seconds),
+    },
+    MetricRow {
+        metric: Metric::VoiceSeconds,
+        record: Conversation::NAME,
+        dimensions: &[Dimension::Widget, Dimension::Campaign],
+        count: |change| reported(change, of_widget, seconds),
+    },
+    MetricRow {
+        metric: Metric::CapturedForms,
+        record: CapturedForm::NAME,
+        dimensions: &[Dimension::Assistant, Dimension::Widget],
+        count: |change| {
+            of(change, |was, is: &CapturedForm| {
+                let count = MetricCount::one(is.created_at).with(Dimension::Assistant, Some(is.assistant_id));
+                was.is_none().then(|| count.with(Dimension::Widget, is.widget_id))
+            })
+        },
+    },
+    MetricRow {
+        metric: Metric::CapturedIntents,
+        record: CapturedIntent::NAME,
+        dimensions: &[Dimension::Assistant, Dimension::Widget, Dimension::Intent],
+        count: |change| {
+            of(change, |was, is: &CapturedIntent| {
+                let count = MetricCount::one(is.created_at).with(Dimension::Assistant, Some(is.assistant_id));
+                let count = count.with(Dimension::Widget, is.widget_id);
+                was.is_none().then(|| count.with(Dimension::Intent, Some(is.intent_id)))
+            })
+        },
+    },
+    MetricRow {
         metric: Metric::Sends,
         record: Delivery::NAME,
         dimensions: &[Dimension::Widget, Dimension::Campaign],
         count: |change| {
             let is_send = |is: &Delivery| is.event.is_for_connector() && is.state == DeliveryState::Delivered;
-            ended(change).map(|ended| ended.filter(is_send).map(|is| of_delivery(change, &is)))
+            ended(change).map(|ended| ended.filter(is_send).map(|is| of_delivery(change, &is)).into_iter().collect())
         },
+    },
+    MetricRow {
+        metric: Metric::Outcomes,
+        record: CampaignContact::NAME,
+        dimensions: &[Dimension::Widget, Dimension::Campaign, Dimension::Outcome],
+        count: |change| reported(change, of_contact, outcome),
+    },
+    MetricRow {
+        metric: Metric::Outcomes,
+        record: Conversation::NAME,
+        dimensions: &[Dimension::Widget, Dimension::Campaign, Dimension::Outcome],
+        count: |change| reported(change, of_widget, outcome),
     },
     MetricRow {
         metric: Metric::Deliveries,
@@ -117,7 +175,7 @@ pub const METRICS: &[MetricRow] = &[
         dimensions: &[Dimension::Widget, Dimension::Campaign, Dimension::Outcome],
         count: |change| {
             let counted = |is: Delivery| of_delivery(change, &is).with(Dimension::Outcome, Some(is.state.as_str()));
-            ended(change).map(|ended| ended.map(counted))
+            ended(change).map(|ended| ended.map(counted).into_iter().collect())
         },
     },
 ];
@@ -135,8 +193,9 @@ impl Metric {
 /// [`TableError::Broken`] where the item is another record.
 pub fn counted(change: &Change) -> Result<Vec<(Metric, MetricCount)>, TableError> {
     let of_record = METRICS.iter().filter(|row| change.record_name() == Some(row.record));
-    let counted = of_record.map(|row| Ok((row.count)(change)?.map(|counted| (row.metric, counted))));
-    Ok(counted.collect::<Result<Vec<_>, TableError>>()?.into_iter().flatten().collect())
+    let counted = of_record.map(|row| Ok((row.count)(change)?.into_iter().map(|counted| (row.metric, counted))));
+    let counted = counted.collect::<Result<Vec<_>, TableError>>()?.into_iter().flatten();
+    Ok(counted.filter(|(_, counted)| counted.amount != 0).collect())
 }
 
 impl MetricCount {
@@ -158,12 +217,48 @@ impl MetricCount {
 }
 
 /// What `count` makes of the record before and after a change; nothing of a removal.
-fn of<R: Listed>(
+fn of<R: DeserializeOwned>(
     change: &Change,
-    count: impl FnOnce(Option<R>, R) -> Option<MetricCount>,
-) -> Result<Option<MetricCount>, TableError> {
-    let Some(is) = change.record::<R>()? else { return Ok(None) };
-    Ok(count(change.record_before()?, is))
+    count: impl FnOnce(Option<&R>, &R) -> Option<MetricCount>,
+) -> Result<Vec<MetricCount>, TableError> {
+    let Some(is) = change.record::<R>()? else { return Ok(Vec::new()) };
+    Ok(count(change.record_before()?.as_ref(), &is).into_iter().collect())
+}
+
+/// What a report of an outcome counts. It takes the place of the report before, whose count is taken away at its own time.
+fn reported<R: DeserializeOwned>(
+    change: &Change,
+    report: fn(&R) -> (Option<&OutcomeReport>, MetricCount),
+    count: fn(&OutcomeReport, MetricCount) -> MetricCount,
+) -> Result<Vec<MetricCount>, TableError> {
+    let Some(is) = change.record::<R>()? else { return Ok(Vec::new()) };
+    let was = change.record_before::<R>()?;
+    let counted = |record: &R| {
+        let (report, of) = report(record);
+        report.map(|report| count(report, MetricCount { at: report.at, ..of }))
+    };
+    let (was, is) = (was.as_ref().and_then(counted), counted(&is));
+    if was == is {
+        return Ok(Vec::new());
+    }
+    Ok(was.map(|was| MetricCount { amount: -was.amount, ..was }).into_iter().chain(is).collect())
+}
+
+fn of_contact(is: &CampaignContact) -> (Option<&OutcomeReport>, MetricCount) {
+    let of = MetricCount::one(is.updated_at).with(Dimension::Widget, is.endpoint_id.map(|EndpointId(widget)| widget));
+    (is.result.as_ref(), of.with(Dimension::Campaign, Some(is.campaign_id)))
+}
+
+fn of_widget(is: &Conversation) -> (Option<&OutcomeReport>, MetricCount) {
+    (is.result.as_ref(), MetricCount::one(is.updated_at).with(Dimension::Widget, is.widget_id))
+}
+
+fn outcome(report: &OutcomeReport, of: MetricCount) -> MetricCount {
+    of.with(Dimension::Outcome, Some(report.outcome.as_str()))
+}
+
+fn seconds(report: &OutcomeReport, of: MetricCount) -> MetricCount {
+    MetricCount { amount: report.duration_seconds.map_or(0, |seconds| seconds.get()), ..of }
 }
 
 fn in_conversation(is: &Conversation, at: Timestamp) -> MetricCount {
@@ -171,10 +266,11 @@ fn in_conversation(is: &Conversation, at: Timestamp) -> MetricCount {
 }
 
 /// The messages that a change adds: one transaction adds one, and notes who has said it.
-fn messages(was: Option<Conversation>, is: Conversation) -> Option<MetricCount> {
-    let amount = is.chat_count.checked_sub(was.map_or(0, |was| was.chat_count)).filter(|said| *said > 0)?;
+fn messages(was: Option<&Conversation>, is: &Conversation) -> Option<MetricCount> {
+    let said = is.chat_count.checked_sub(was.map_or(0, |was| was.chat_count)).filter(|said| *said > 0)?;
+    let amount = i64::try_from(said).ok()?;
     let sender = is.last_sender.map(|sender| sender.as_str());
-    Some(MetricCount { amount, ..in_conversation(&is, is.updated_at).with(Dimension::Sender, sender) })
+    Some(MetricCount { amount, ..in_conversation(is, is.updated_at).with(Dimension::Sender, sender) })
 }
 
 /// The delivery that has ended with a change. One that is sent again ends again.
