@@ -327,10 +327,8 @@ pub mod kind {
     pub const CONVERSATION: u8 = 15;
     pub const MESSAGE: u8 = 16;
     pub const BILLING_PLAN: u8 = 17;
-    pub const EXPORT: u8 = 30;
     pub const FAILED_CAMPAIGN: u8 = 20;
     pub const NEW_CAMPAIGN: u8 = 21;
-    pub const SUPPRESSION: u8 = 28;
 }
 
 /// A request with a key; `path` may have a query.
