@@ -11,6 +11,7 @@ use shared::records::campaign::{Campaign, CampaignContact, CampaignStatus, Conta
 use shared::records::conversation::Conversation;
 use shared::records::delivery::{Delivery, DeliveryState, KEPT};
 use shared::records::event::EventId;
+use shared::records::outcome::OutcomeCounts;
 use shared::values::id::{CampaignContactId, ContactId, ConversationId, DeliveryId, WidgetId};
 use uuid::Uuid;
 
@@ -408,7 +409,14 @@ impl<'a> EndedCampaign<'a> {
         let status =
             if self.finished.cancelled.is_some() { CampaignStatus::Cancelled } else { CampaignStatus::Completed };
         let all = self.places.len() + self.finished.deleted.len() == self.run.contacts;
-        let right = all && self.campaign.counts == wanted && self.campaign.status == status;
+        let outcomes = OutcomeCounts::of(|outcome| {
+            let has = |place: &&CampaignContact| place.result.as_ref().is_some_and(|told| told.outcome == outcome);
+            self.places.iter().filter(has).count() as u64
+        });
+        let right = all
+            && self.campaign.counts == wanted
+            && self.campaign.outcomes == outcomes
+            && self.campaign.status == status;
         counts.see(right, || format!("{} {:?}, not {wanted:?}", self.path, self.campaign));
     }
 

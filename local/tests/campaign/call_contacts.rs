@@ -40,7 +40,7 @@ async fn refusal(sender: &Sender, method: &str, path: &str, body: &Value) -> (u1
 }
 
 #[tokio::test]
-async fn nobody_is_called_through_a_widget_without_a_connector() {
+async fn calls_through_a_widget_without_a_connector_are_refused() {
     let sender = Sender::of(Setup::start().await, WidgetType::Phone, false, 2).await;
     let (widget, contacts) = (sender.widget.id, json!({"contact_ids": sender.contacts()}));
     let no_connector = |part: &str| (409, json!([part, "widget_id"]), json!("no_connector"));

@@ -51,7 +51,7 @@ crate::input! {
         /// The address of a recording, which begins with `https://` or `http://`. The service stores it and does not read it.
         pub recording_url: Option<RecordingUrl> = None,
         /// What it cost, in a currency of your own, with up to six decimals.
-        pub cost: Option<Cost> = None,
+        pub cost: Option<ReportedCost> = None,
     }
 }
 
@@ -68,7 +68,7 @@ crate::object! {
         /// The address of a recording; null for none.
         pub recording_url: Option<RecordingUrl>,
         /// What it cost, in a currency of your own; null if it is not known.
-        pub cost: Option<Cost>,
+        pub cost: Option<ReportedCost>,
     }
 }
 
@@ -121,9 +121,9 @@ impl Schema for RecordingUrl {
 
 /// An amount that is not negative, in millionths: two equal amounts are stored as the same number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Cost(u64);
+pub struct ReportedCost(u64);
 
-impl Cost {
+impl ReportedCost {
     /// The nearest amount; `None` if it is negative or too high.
     fn new(amount: f64) -> Option<Self> {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the amount is within the bounds")]
@@ -137,26 +137,26 @@ impl Cost {
     }
 }
 
-impl Serialize for Cost {
+impl Serialize for ReportedCost {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_f64(self.amount())
     }
 }
 
-impl<'de> Deserialize<'de> for Cost {
+impl<'de> Deserialize<'de> for ReportedCost {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Self::new(f64::deserialize(deserializer)?).ok_or_else(|| serde::de::Error::custom("no cost"))
     }
 }
 
-impl Parse for Cost {
+impl Parse for ReportedCost {
     fn parse(raw: Raw<'_>, at: &Location, issues: &mut Issues) -> Option<Self> {
         let number = serde_json::from_str(raw.source()).ok();
         number.and_then(Self::new).or_else(|| reject(issues, at, words::AMOUNT))
     }
 }
 
-impl Schema for Cost {
+impl Schema for ReportedCost {
     fn schema() -> Value {
         json!({"type": "number", "minimum": 0, "maximum": HIGHEST})
     }
@@ -212,7 +212,7 @@ mod tests {
     use super::*;
 
     fn cost(json: &str) -> Option<String> {
-        let cost = Cost::parse(Raw::Json(json), &Location::body(), &mut Issues::new());
+        let cost = ReportedCost::parse(Raw::Json(json), &Location::body(), &mut Issues::new());
         cost.map(|cost| serde_json::to_string(&cost).unwrap())
     }
 
