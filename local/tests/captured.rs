@@ -191,7 +191,7 @@ async fn a_webhook_without_events_hears_of_what_is_captured() {
     talk.post(&talk.path("captured_intent"), json!({"intent_id": intent["id"], "confidence": 0.5})).await;
     let mut types = talk.types("/hook").await;
     types.sort_by_key(Value::to_string);
-    assert_eq!(types, ["captured_form.created", "captured_intent.created"]);
+    assert_eq!(types, ["captured_form.created", "captured_intent.created", "conversation.opened"]);
     let form = format!("/api/v1/form/{}", id_of(&form));
     data(&talk.setup.ask(&talk.org, "DELETE", &form, &Value::Null).await);
     assert!(talk.types("/hook").await.contains(&json!("captured_form.deleted")));
