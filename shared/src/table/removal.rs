@@ -154,7 +154,9 @@ impl Table {
     /// The transaction that removes these rows.
     fn removal_of<R: Listed<Of = (), Id: Id>>(&self, rows: &[(R::Id, R)]) -> Transaction<'_> {
         let mut transaction = Transaction::new(self);
-        rows.iter().for_each(|(id, row)| transaction.remove(*id, row));
+        for (id, row) in rows {
+            transaction.remove(*id, row);
+        }
         transaction.holes_of::<R>(&R::list(()), rows.iter().map(|(id, _)| (*id).into()));
         transaction
     }
