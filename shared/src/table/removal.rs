@@ -28,8 +28,8 @@ impl<R: Listed<Of = (), Id: Id>> RowGroup<R> {
         Self { rows: Vec::new(), writes: 0, blocks: BTreeSet::new() }
     }
 
-    /// Adds a row with so many pointers; false if the transaction has no room for it.
-    fn has_room(&mut self, id: R::Id, row: &R, pointers: usize) -> bool {
+    /// Counts the writes for a row with so many pointers; false, and nothing is counted, if there is no room for them.
+    fn admits(&mut self, id: R::Id, row: &R, pointers: usize) -> bool {
         let block = ordinal(id.into()) / BLOCK;
         let writes = self.writes + 1 + pointers + row.unique().len();
         let blocks = self.blocks.len() + usize::from(!self.blocks.contains(&block));
@@ -140,9 +140,9 @@ impl Table {
         let (mut groups, mut group) = (Vec::new(), RowGroup::new());
         for (id, row) in rows {
             let pointers = row.pointers(&self.tenant).len();
-            if !group.has_room(id, &row, pointers) {
+            if !group.admits(id, &row, pointers) {
                 groups.push(std::mem::replace(&mut group, RowGroup::new()).rows);
-                group.has_room(id, &row, pointers);
+                group.admits(id, &row, pointers);
             }
             group.rows.push((id, row));
         }
@@ -154,7 +154,9 @@ impl Table {
     /// The transaction that removes these rows.
     fn removal_of<R: Listed<Of = (), Id: Id>>(&self, rows: &[(R::Id, R)]) -> Transaction<'_> {
         let mut transaction = Transaction::new(self);
-        rows.iter().for_each(|(id, row)| transaction.remove(*id, row));
+        for (id, row) in rows {
+            transaction.remove(*id, row);
+        }
         transaction.holes_of::<R>(&R::list(()), rows.iter().map(|(id, _)| (*id).into()));
         transaction
     }
