@@ -19,6 +19,7 @@ use shared::records::assistant::Assistant;
 use shared::records::captured_form::CapturedForm;
 use shared::records::captured_intent::CapturedIntent;
 use shared::records::contact::Contact;
+use shared::records::contact_custom_field::ContactCustomField;
 use shared::records::datasource::{Datasource, DatasourceFile, DatasourceLink};
 use shared::records::export::Export;
 use shared::records::form::Form;
@@ -65,6 +66,9 @@ const KINDS: &[(&str, Load)] = &[
     ("webhooks", |by, records, _| Box::pin(by.insert::<Webhook>(Some(&routes::CREATE_WEBHOOK), (), records))),
     ("assistants", |by, records, _| Box::pin(by.insert::<Assistant>(Some(&routes::CREATE_ASSISTANT), (), records))),
     ("widgets", |by, records, _| Box::pin(by.insert::<Widget>(Some(&routes::CREATE_WIDGET), (), records))),
+    ("contact_custom_fields", |by, records, _| {
+        Box::pin(by.insert::<ContactCustomField>(Some(&routes::CREATE_CONTACT_CUSTOM_FIELD), (), records))
+    }),
     ("contacts", |by, records, _| Box::pin(by.insert::<Contact>(Some(&routes::UPSERT_CONTACT), (), records))),
     ("intents", |by, records, _| Box::pin(by.insert::<Intent>(Some(&routes::CREATE_INTENT), (), records))),
     ("forms", |by, records, _| Box::pin(by.insert::<Form>(Some(&routes::CREATE_FORM), (), records))),

@@ -8,6 +8,7 @@ use local::receiver::Received;
 use serde_json::{Value, json};
 use shared::records::campaign::{CampaignContact, ContactStatus};
 use shared::records::contact::Contact;
+use shared::records::contact::custom::CustomTerms;
 use shared::records::contact_point::PhoneNumber;
 use shared::records::conversation;
 use shared::records::conversation::Message;
@@ -66,7 +67,7 @@ impl Sender {
             phone_number: PhoneNumber::new(&format!("+31201{number:06}")),
             attributes: JsonObject::default(),
             custom_fields: JsonObject::default(),
-            custom_terms: Vec::new(),
+            custom_terms: CustomTerms::default(),
             org_id: org.id,
             created_at: now,
             updated_at: now,

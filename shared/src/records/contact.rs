@@ -11,7 +11,7 @@ pub use upsert::{ContactFields, ContactQuery, Upsert, WantedContact, upsert};
 
 use crate::input::{Location, Patch};
 use crate::operations::new::require_room;
-use crate::records::contact::custom::{CustomFields, CustomTerm, CustomValues, require_room_for_values};
+use crate::records::contact::custom::{CustomFields, CustomTerms, CustomValues, require_room_for_values};
 use crate::records::contact_point::{Email, PhoneNumber};
 use crate::request::context::Context;
 use crate::request::error::{OnMissing as _, Result};
@@ -38,7 +38,7 @@ crate::record! {
         /// Values of the custom fields of the organisation, by their names. A change keeps the values that it does not name; a value of null removes one.
         input custom_fields: JsonObject = JsonObject::default(),
         /// What follows from them for the filters of lists.
-        hidden custom_terms: Vec<CustomTerm> = Vec::new(),
+        hidden custom_terms: CustomTerms = CustomTerms::default(),
         /// The organisation that owns the contact. A body may leave it out; if it names one, it must be that of the API key.
         org org_id: OrgId,
         /// When it was made.
@@ -59,7 +59,7 @@ impl Contact {
             phone_number: None,
             attributes: JsonObject::default(),
             custom_fields: JsonObject::default(),
-            custom_terms: Vec::new(),
+            custom_terms: CustomTerms::default(),
             org_id: org,
             created_at: now,
             updated_at: now,
@@ -69,7 +69,7 @@ impl Contact {
 
     /// The filters that it matches by its custom fields.
     fn custom_terms(&self) -> Vec<Term> {
-        self.custom_terms.iter().map(CustomTerm::term).collect()
+        self.custom_terms.terms()
     }
 }
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use super::Contact;
@@ -122,8 +122,7 @@ impl CustomFields {
         if !issues.is_empty() {
             return Err(issues);
         }
-        CustomTerm::arrange(&mut terms);
-        Ok(terms.iter().map(CustomTerm::term).collect())
+        Ok(CustomTerms(terms).arranged().terms())
     }
 }
 
@@ -151,16 +150,34 @@ impl CustomTerm {
         }
     }
 
-    /// Sorts terms, each once: the name of a row set has them in this order.
-    fn arrange(terms: &mut Vec<Self>) {
-        terms.sort_by(|a, b| (a.field, &a.value).cmp(&(b.field, &b.value)));
-        terms.dedup();
-    }
-
-    /// The term itself.
-    pub(super) fn term(&self) -> Term {
+    fn term(&self) -> Term {
         let term = Term::new(CUSTOM_FIELD, format!("{}:{}", self.field, self.value));
         if self.sparse { term.sparse() } else { term }
+    }
+}
+
+/// The values by which the list finds a contact. Most contacts have none, so an empty list is not stored.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(transparent)]
+pub struct CustomTerms(Vec<CustomTerm>);
+
+impl Serialize for CustomTerms {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Some(&self.0).filter(|terms| !terms.is_empty()).serialize(serializer)
+    }
+}
+
+impl CustomTerms {
+    /// The terms of a row.
+    pub(super) fn terms(&self) -> Vec<Term> {
+        self.0.iter().map(CustomTerm::term).collect()
+    }
+
+    /// Each of them once, in the order that the name of a row set has.
+    fn arranged(mut self) -> Self {
+        self.0.sort_by(|a, b| (a.field, &a.value).cmp(&(b.field, &b.value)));
+        self.0.dedup();
+        self
     }
 }
 
@@ -195,25 +212,26 @@ impl CustomValues {
     pub fn apply(&self, contact: &mut Contact) {
         if self.replaces {
             contact.custom_fields = JsonObject::default();
-            contact.custom_terms.clear();
+            contact.custom_terms = CustomTerms::default();
         }
         if self.values.is_empty() {
             return;
         }
         let mut values: BTreeMap<String, Box<RawValue>> = contact.custom_fields.read().unwrap_or_default();
-        contact.custom_terms.retain(|term| !self.values.contains_key(&term.name));
+        let mut terms = std::mem::take(&mut contact.custom_terms);
+        terms.0.retain(|term| !self.values.contains_key(&term.name));
         for (name, value) in &self.values {
             match value {
                 Some(value) => {
                     values.insert(name.clone(), value.json.clone());
-                    contact.custom_terms.extend(value.term.clone());
+                    terms.0.extend(value.term.clone());
                 }
                 None => {
                     values.remove(name);
                 }
             }
         }
-        CustomTerm::arrange(&mut contact.custom_terms);
+        contact.custom_terms = terms.arranged();
         if let Some(values) = JsonObject::of(&values) {
             contact.custom_fields = values;
         }
