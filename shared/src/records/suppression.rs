@@ -148,7 +148,7 @@ fn points(phone_number: Option<&PhoneNumber>, email: Option<&Email>) -> Vec<Term
 
 /// One suppression that a request makes.
 #[derive(Debug)]
-struct Wanted {
+struct WantedSuppression {
     new: NewSuppression,
     /// The id of the suppression, if it is new.
     id: Uuid,
@@ -160,7 +160,7 @@ struct Wanted {
     now: Timestamp,
 }
 
-impl Wanted {
+impl WantedSuppression {
     fn new(cx: &Context<'_>, new: NewSuppression) -> Self {
         let (id, change) = (cx.new_id(), cx.new_id());
         Self { new, id, origin: cx.origin(id), change, org: cx.tenant.org(), now: cx.now() }
@@ -189,7 +189,7 @@ impl Wanted {
 /// # Errors
 /// An error of the database.
 pub async fn create(cx: &Context<'_>, new: NewSuppression) -> Result<Upserted<Suppression>> {
-    let created = suppress(&cx.table, &Wanted::new(cx, new), None).await?;
+    let created = suppress(&cx.table, &WantedSuppression::new(cx, new), None).await?;
     announce(&cx.table).await?;
     Ok(created)
 }
@@ -205,7 +205,7 @@ pub async fn opt_out(cx: &Context<'_>, contact: ContactId, channel: SuppressedCh
     let of_number = NewSuppression { phone_number, email: None, channel, reason: reason(), org_id: None };
     let of_address = NewSuppression { phone_number: None, email, channel, reason: reason(), org_id: None };
     // Both take their ids, so that a repeat has the same ones if the contact has changed since.
-    for wanted in [of_number, of_address].map(|new| Wanted::new(cx, new)) {
+    for wanted in [of_number, of_address].map(|new| WantedSuppression::new(cx, new)) {
         if !wanted.new.terms().is_empty() {
             suppress(&cx.table, &wanted, None).await?;
         }
@@ -215,7 +215,11 @@ pub async fn opt_out(cx: &Context<'_>, contact: ContactId, channel: SuppressedCh
 
 /// Makes the suppression, or widens the one that there is, which may be `known`. It holds for dispatches when it was
 /// [announced](announce).
-async fn suppress(table: &Table, wanted: &Wanted, mut known: Option<SuppressionId>) -> Result<Upserted<Suppression>> {
+async fn suppress(
+    table: &Table,
+    wanted: &WantedSuppression,
+    mut known: Option<SuppressionId>,
+) -> Result<Upserted<Suppression>> {
     let mut round = table.store.backoff();
     loop {
         let suppressed = match known {
@@ -237,13 +241,17 @@ async fn suppress(table: &Table, wanted: &Wanted, mut known: Option<SuppressionI
     }
 }
 
-async fn insert(table: &Table, wanted: &Wanted) -> Result<Suppression, TableError> {
+async fn insert(table: &Table, wanted: &WantedSuppression) -> Result<Suppression, TableError> {
     let row = NewRow { of: (), id: wanted.id, origin: wanted.origin, now: wanted.now };
     table.insert(row, |id| wanted.suppression(id)).await
 }
 
 /// Adds the wanted channel to the suppression `id`. One that covers it is not written.
-async fn widen(table: &Table, wanted: &Wanted, id: SuppressionId) -> Result<Upserted<Suppression>, TableError> {
+async fn widen(
+    table: &Table,
+    wanted: &WantedSuppression,
+    id: SuppressionId,
+) -> Result<Upserted<Suppression>, TableError> {
     if with_ordinal(wanted.id, ordinal(id.0)) == id.0 {
         // An earlier attempt of this request has created it, or a call whose answer was lost.
         return Ok(Upserted::Created(table.get(id).await?));

@@ -19,7 +19,7 @@
 //! ORG#<org>#CAMPAIGN_RUN#<run>               CAMPAIGN                 pointer from a run to its campaign
 //! ORG#<org>#CAMPAIGN_RUN#<run>               CAMPAIGN_SAID#<version>  an earlier text of the campaign
 //! ORG#<org>#CAMPAIGN_RUN#<run>               CAMPAIGN_TEXT            the text of the campaign
-//! ORG#<org>#CAMPAIGN_RUN#<run>               OUTCOMES#<part>          count of sent and failed contacts
+//! ORG#<org>#CAMPAIGN_RUN#<run>               OUTCOMES#<part>          counts of contacts by status and by outcome
 //! ORG#<org>#CAMPAIGN_RUN#<run>               OUTCOMES_DELETED#<part>  deleted places of a partition of contacts
 //! ORG#<org>#CAMPAIGN_RUN#<run>               OUTCOMES_STAGED#<place>  marker of contacts that a request adds
 //! ORG#<org>#DATASOURCE_LINK#<datasource>     <assistant>              pointer to the link of a data source with an assistant
@@ -54,6 +54,7 @@
 //! ORG#<org>#SET#<list>#<terms>               VOLUME#<volume>          rows of a set in each section of a volume, counted
 //! ORG#<org>#SET#<list>#<terms>#BLOCKS        <block>                  rows of a set in a block: a bit for each
 //! ORG#<org>#SET#<list>#<terms>#SECTIONS      SECTION#<section>        a section that a volume counts
+//! ORG#<org>#SUPPRESSION_GUARD                <part>                   mark of the last suppression
 //! ORG#<org>#TAG_LINKS#<tag>                  <kind>#<entity>          pointer to the link of a tag with a record
 //! ORG#<org>#THREAD#<widget>#<contact>        <conversation>           pointer to an open conversation
 //! ORG#<org>#UNIQUE#<list>#<field>#<hash>     UNIQUE                   pointer from a unique value to the row that has it
