@@ -23,6 +23,7 @@ pub fn campaign() -> Value {
         "status": "paused",
         "counts": counts([("queued", 3)]),
         "outcomes": no_outcomes(),
+        "retry_policy": null,
         "start_time": null,
         "interval": null,
         "execution_weekdays": [],

@@ -17,7 +17,7 @@ pub use storage::{
 
 use uuid::Uuid;
 
-use crate::records::campaign::Campaign;
+use crate::records::campaign::{Campaign, CampaignContact};
 use crate::records::contact_point::PhoneNumber;
 use crate::records::conversation::{Conversation, Requested};
 use crate::records::delivery::storage::deferred_partition;
@@ -260,18 +260,20 @@ impl NewDelivery {
         Self { conversation_id, message_id, contact_id, to: Some(to), ..Self::of(event, event_id, at) }
     }
 
-    /// The event that a contact of a campaign gets its message or its call. In a later round it has the id `fresh`.
+    /// The event that a contact of a campaign gets its message or its call. In a later round, and in a further attempt,
+    /// it has the id `fresh`.
     pub fn of_campaign(
         campaign: &Campaign,
-        contact: CampaignContactId,
+        contact: &CampaignContact,
         fresh: Uuid,
         calls: bool,
         at: Timestamp,
     ) -> Self {
         let event = if calls { EventKind::CAMPAIGN_CALL } else { EventKind::CAMPAIGN_MESSAGE };
-        let id = EventId(if campaign.round == 0 { contact.0 } else { fresh });
+        let is_first = campaign.round == 0 && contact.times_dispatched() == 0;
+        let id = EventId(if is_first { contact.id.0 } else { fresh });
         Self {
-            campaign_contact_id: Some(contact),
+            campaign_contact_id: Some(contact.id),
             campaign_id: Some(campaign.id),
             round: campaign.round,
             text_version: campaign.text_version,

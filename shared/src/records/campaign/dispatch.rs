@@ -380,7 +380,7 @@ fn prepare_one(
     let (ids, now) = (&cx.service.ids, cx.service.clock.now());
     let says = |text: &MessageText| NewMessage::text(SenderType::Bot, text.clone());
     let calls = widget.widget_type.calls();
-    let delivery = || NewDelivery::of_campaign(campaign, contact.id, ids.fresh(now), calls, now);
+    let delivery = || NewDelivery::of_campaign(campaign, contact, ids.fresh(now), calls, now);
     Dispatch {
         contact: contact.clone(),
         thread,
