@@ -1023,7 +1023,7 @@ pub const EXERCISES: &[Exercise] = &[
         costs: || {
             let existing = with_body(&routes::CREATE_SUPPRESSION, r#"{"email":"gone@acme.example","channel":"call"}"#);
             vec![
-                (", new", plain(&routes::CREATE_SUPPRESSION)),
+                (", new", with_body(&routes::CREATE_SUPPRESSION, r#"{"email":"grace@example.com"}"#)),
                 (", with a further channel", existing.clone()),
                 (", existing", existing),
             ]

@@ -18,9 +18,11 @@ use crate::records::widget::Widget;
 use crate::request::context::Context;
 use crate::request::error::{Error, Result};
 use crate::request::response::Upserted;
-use crate::table::error::NotChanged;
+use crate::table::error::{Cancelled, NotChanged};
 use crate::table::filters::Term;
-use crate::table::rows::NewRow;
+use crate::table::item::target_id;
+use crate::table::reservation::Reservation;
+use crate::table::transaction::{Transaction, Unmet};
 use crate::table::version::Version;
 use crate::table::{Table, TableError};
 use crate::values::id::{ContactId, OrgId, SuppressionId, ordinal, with_ordinal};
@@ -148,7 +150,7 @@ fn points(phone_number: Option<&PhoneNumber>, email: Option<&Email>) -> Vec<Term
 
 /// One suppression that a request makes.
 #[derive(Debug)]
-struct Wanted {
+struct WantedSuppression {
     new: NewSuppression,
     /// The id of the suppression, if it is new.
     id: Uuid,
@@ -160,7 +162,7 @@ struct Wanted {
     now: Timestamp,
 }
 
-impl Wanted {
+impl WantedSuppression {
     fn new(cx: &Context<'_>, new: NewSuppression) -> Self {
         let (id, change) = (cx.new_id(), cx.new_id());
         Self { new, id, origin: cx.origin(id), change, org: cx.tenant.org(), now: cx.now() }
@@ -189,7 +191,7 @@ impl Wanted {
 /// # Errors
 /// An error of the database.
 pub async fn create(cx: &Context<'_>, new: NewSuppression) -> Result<Upserted<Suppression>> {
-    let created = suppress(&cx.table, &Wanted::new(cx, new), None).await?;
+    let created = suppress(&cx.table, &WantedSuppression::new(cx, new), None).await?;
     announce(&cx.table).await?;
     Ok(created)
 }
@@ -205,7 +207,7 @@ pub async fn opt_out(cx: &Context<'_>, contact: ContactId, channel: SuppressedCh
     let of_number = NewSuppression { phone_number, email: None, channel, reason: reason(), org_id: None };
     let of_address = NewSuppression { phone_number: None, email, channel, reason: reason(), org_id: None };
     // Both take their ids, so that a repeat has the same ones if the contact has changed since.
-    for wanted in [of_number, of_address].map(|new| Wanted::new(cx, new)) {
+    for wanted in [of_number, of_address].map(|new| WantedSuppression::new(cx, new)) {
         if !wanted.new.terms().is_empty() {
             suppress(&cx.table, &wanted, None).await?;
         }
@@ -215,35 +217,61 @@ pub async fn opt_out(cx: &Context<'_>, contact: ContactId, channel: SuppressedCh
 
 /// Makes the suppression, or widens the one that there is, which may be `known`. It holds for dispatches when it was
 /// [announced](announce).
-async fn suppress(table: &Table, wanted: &Wanted, mut known: Option<SuppressionId>) -> Result<Upserted<Suppression>> {
+async fn suppress(
+    table: &Table,
+    wanted: &WantedSuppression,
+    mut known: Option<SuppressionId>,
+) -> Result<Upserted<Suppression>> {
     let mut round = table.store.backoff();
     loop {
-        let suppressed = match known {
+        let suppressed = match known.take() {
             Some(id) => widen(table, wanted, id).await,
-            None => insert(table, wanted).await.map(Upserted::Created),
+            None => find_or_insert(table, wanted).await,
         };
         match suppressed {
-            // There is one, or another writer has just removed it.
-            Err(TableError::Missing | TableError::Taken { .. }) => {
-                let found = table.holders::<Suppression>((), &wanted.new.terms()).await?;
-                let is_new = known.is_none();
-                known = found.first().map(|(_, id)| SuppressionId(*id));
-                if !is_new || known.is_none() {
-                    round.again("the suppression").await?;
-                }
-            }
+            // In the meantime, another writer has created or removed it.
+            Err(TableError::Missing | TableError::Taken { .. }) => round.again("the suppression").await?,
             result => return Ok(result?),
         }
     }
 }
 
-async fn insert(table: &Table, wanted: &Wanted) -> Result<Suppression, TableError> {
-    let row = NewRow { of: (), id: wanted.id, origin: wanted.origin, now: wanted.now };
-    table.insert(row, |id| wanted.suppression(id)).await
+/// Widens the suppression that there is, or inserts a new one. Its place is reserved while it is looked for, because most
+/// suppressions are new.
+async fn find_or_insert(table: &Table, wanted: &WantedSuppression) -> Result<Upserted<Suppression>, TableError> {
+    let terms = wanted.new.terms();
+    let (found, place) =
+        futures_util::join!(table.holders::<Suppression>((), &terms), table.reserve::<Suppression>((), 1));
+    let place = place?;
+    match found.map(|found| found.first().map(|(_, id)| SuppressionId(*id))) {
+        Ok(None) => insert(table, wanted, place).await.map(Upserted::Created),
+        Ok(Some(id)) => futures_util::join!(widen(table, wanted, id), table.give_back([place])).0,
+        Err(error) => {
+            table.give_back([place]).await;
+            Err(error)
+        }
+    }
+}
+
+async fn insert(table: &Table, wanted: &WantedSuppression, place: Reservation) -> Result<Suppression, TableError> {
+    let made = |ordinal: u64| wanted.suppression(SuppressionId(with_ordinal(wanted.id, ordinal)));
+    let new = made(place.first());
+    let mut transaction = Transaction::of_request(table);
+    transaction.once(wanted.origin, new.id.0, wanted.now);
+    transaction.insert(new.id, &new)?;
+    match transaction.commit_reserved([place]).await {
+        Ok(()) => Ok(new),
+        Err(Cancelled::Condition(Unmet::Repeated, Some(marker))) => Ok(made(ordinal(target_id(&marker)?))),
+        Err(cancelled) => Err(cancelled.into()),
+    }
 }
 
 /// Adds the wanted channel to the suppression `id`. One that covers it is not written.
-async fn widen(table: &Table, wanted: &Wanted, id: SuppressionId) -> Result<Upserted<Suppression>, TableError> {
+async fn widen(
+    table: &Table,
+    wanted: &WantedSuppression,
+    id: SuppressionId,
+) -> Result<Upserted<Suppression>, TableError> {
     if with_ordinal(wanted.id, ordinal(id.0)) == id.0 {
         // An earlier attempt of this request has created it, or a call whose answer was lost.
         return Ok(Upserted::Created(table.get(id).await?));

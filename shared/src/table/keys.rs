@@ -59,6 +59,7 @@
 //! ORG#<org>#SET#<list>#<terms>               VOLUME#<volume>          rows of a set in each section of a volume, counted
 //! ORG#<org>#SET#<list>#<terms>#BLOCKS        <block>                  rows of a set in a block: a bit for each
 //! ORG#<org>#SET#<list>#<terms>#SECTIONS      SECTION#<section>        a section that a volume counts
+//! ORG#<org>#SUPPRESSION_GUARD                <part>                   mark of the last suppression
 //! ORG#<org>#TAG_LINKS#<tag>                  <kind>#<entity>          pointer to the link of a tag with a record
 //! ORG#<org>#THREAD#<widget>#<contact>        <conversation>           pointer to an open conversation
 //! ORG#<org>#UNIQUE#<list>#<field>#<hash>     UNIQUE                   pointer from a unique value to the row that has it

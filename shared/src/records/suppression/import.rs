@@ -7,7 +7,7 @@ use futures_util::stream::iter;
 use serde::Serialize;
 use uuid::Uuid;
 
-use super::{NewSuppression, Suppression, Wanted, announce, suppress};
+use super::{NewSuppression, Suppression, WantedSuppression, announce, suppress};
 use crate::input::each::Each;
 use crate::input::schema::{Schema, Value, object, titled};
 use crate::input::{Issue, Issues, Location, member};
@@ -74,7 +74,7 @@ impl Schema for ImportedSuppressions {
 /// The suppressions of an import that have the same number or address, with their places: they become one.
 struct Together {
     places: Vec<usize>,
-    wanted: Wanted,
+    wanted: WantedSuppression,
 }
 
 /// The result for suppressions that became one.
@@ -97,7 +97,7 @@ pub async fn import(cx: &Context<'_>, new: NewSuppressions) -> Result<ImportedSu
                     first.places.push(place);
                 } else {
                     known.insert(name, all.len());
-                    all.push(Together { places: vec![place], wanted: Wanted::new(cx, one) });
+                    all.push(Together { places: vec![place], wanted: WantedSuppression::new(cx, one) });
                 }
             }
             Err(issues) => {
