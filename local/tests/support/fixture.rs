@@ -329,8 +329,6 @@ pub mod kind {
     pub const BILLING_PLAN: u8 = 17;
     pub const FAILED_CAMPAIGN: u8 = 20;
     pub const NEW_CAMPAIGN: u8 = 21;
-    pub const CAPTURED_FORM: u8 = 22;
-    pub const CAPTURED_INTENT: u8 = 23;
 }
 
 /// A request with a key; `path` may have a query.

@@ -22,6 +22,8 @@
 //! ORG#<org>#CAMPAIGN_RUN#<run>               OUTCOMES#<part>          count of sent and failed contacts
 //! ORG#<org>#CAMPAIGN_RUN#<run>               OUTCOMES_DELETED#<part>  deleted places of a partition of contacts
 //! ORG#<org>#CAMPAIGN_RUN#<run>               OUTCOMES_STAGED#<place>  marker of contacts that a request adds
+//! ORG#<org>#CONVERSATION_FORMS#<conversation> <captured>               pointer from a conversation to a form that was filled in in it
+//! ORG#<org>#CONVERSATION_INTENTS#<conversation> <captured>               pointer from a conversation to an intent that was recognised in it
 //! ORG#<org>#COUNTS#<metric>#<shard>          <day>#<values>           counts of a day, by quarters of an hour; expires
 //! ORG#<org>#DATASOURCE_LINK#<datasource>     <assistant>              pointer to the link of a data source with an assistant
 //! ORG#<org>#DEFAULT_PLAN#<agency>            DEFAULT_PLAN             pointer from an agency to its default plan
@@ -30,7 +32,9 @@
 //! ORG#<org>#EVENT#<event>                    EVENT                    an event of the log; expires
 //! ORG#<org>#EVENT_LOG                        <page>                   a page of the log: the ids of the events of a batch; expires
 //! ORG#<org>#EVENT_PENDING#<conversation>     EVENT_PENDING            changes of a conversation that the next tick tells of
+//! ORG#<org>#FORM_CAPTURED#<form>             <captured>               pointer from a form to what was filled into it
 //! ORG#<org>#IDEMPOTENCY#<hash>               IDEMPOTENCY              claim of an idempotency key, with the answer; expires
+//! ORG#<org>#INTENT_CAPTURED#<intent>         <captured>               pointer from an intent to a conversation in which it was recognised
 //! ORG#<org>#INTENT_LINK#<intent>             <assistant>              pointer to the link of an intent with an assistant
 //! ORG#<org>#LIST#<list>                      HEAD                     head of a list: the next ordinal, and tokens
 //! ORG#<org>#LIST#<list>                      SECTION#<section>        holes of each block of a section, counted
