@@ -14,7 +14,7 @@ use crate::support::records::{
     FRESH, Key, NO_UUID, NOBODYS, TEST_TIME, changes, detail, fresh, head, issue, items, key, not_found, nothing, row,
     wrong,
 };
-use crate::support::sender::{counts, no_outcomes};
+use crate::support::sender::counts;
 
 /// Widgets of the demo set. The SMS one has no opening message.
 const CHAT: u32 = 1;
@@ -55,7 +55,7 @@ fn stored_campaign() -> Value {
         "start_new_conversation": false,
         "status": "queued",
         "counts": counts([("queued", 3)]),
-        "outcomes": no_outcomes(),
+        "outcomes": {},
         "retry_policy": null,
         "start_time": null,
         "interval": null,
@@ -111,6 +111,9 @@ async fn a_run_stores_a_campaign_and_a_record_per_contact() {
             "status": "queued",
             "conversation_id": null,
             "error": null,
+            "result": null,
+            "attempts": 0,
+            "next_attempt_at": null,
             "created_at": TEST_TIME,
             "updated_at": TEST_TIME,
         });
