@@ -19,7 +19,7 @@
 //! ORG#<org>#CAMPAIGN_RUN#<run>               CAMPAIGN                 pointer from a run to its campaign
 //! ORG#<org>#CAMPAIGN_RUN#<run>               CAMPAIGN_SAID#<version>  an earlier text of the campaign
 //! ORG#<org>#CAMPAIGN_RUN#<run>               CAMPAIGN_TEXT            the text of the campaign
-//! ORG#<org>#CAMPAIGN_RUN#<run>               OUTCOMES#<part>          count of sent and failed contacts
+//! ORG#<org>#CAMPAIGN_RUN#<run>               OUTCOMES#<part>          counts of contacts by status and by outcome
 //! ORG#<org>#CAMPAIGN_RUN#<run>               OUTCOMES_DELETED#<part>  deleted places of a partition of contacts
 //! ORG#<org>#CAMPAIGN_RUN#<run>               OUTCOMES_STAGED#<place>  marker of contacts that a request adds
 //! ORG#<org>#CONVERSATION_FORMS#<conversation> <captured>               pointer from a conversation to a form that was filled in in it
