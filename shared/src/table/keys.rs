@@ -22,9 +22,9 @@
 //! ORG#<org>#CAMPAIGN_RUN#<run>               OUTCOMES#<part>          counts of contacts by status and by outcome
 //! ORG#<org>#CAMPAIGN_RUN#<run>               OUTCOMES_DELETED#<part>  deleted places of a partition of contacts
 //! ORG#<org>#CAMPAIGN_RUN#<run>               OUTCOMES_STAGED#<place>  marker of contacts that a request adds
-//! ORG#<org>#COUNTS#<metric>#<shard>          <day>#<values>           counts of a day, by quarters of an hour; expires
 //! ORG#<org>#CONVERSATION_FORMS#<conversation> <captured>               pointer from a conversation to a form that was filled in in it
 //! ORG#<org>#CONVERSATION_INTENTS#<conversation> <captured>               pointer from a conversation to an intent that was recognised in it
+//! ORG#<org>#COUNTS#<metric>#<shard>          <day>#<values>           counts of a day, by quarters of an hour; expires
 //! ORG#<org>#DATASOURCE_LINK#<datasource>     <assistant>              pointer to the link of a data source with an assistant
 //! ORG#<org>#DEFAULT_PLAN#<agency>            DEFAULT_PLAN             pointer from an agency to its default plan
 //! ORG#<org>#ENDPOINT_HEALTH#<endpoint>       ENDPOINT_HEALTH          circuit breaker of a webhook or connector
