@@ -327,7 +327,6 @@ pub mod kind {
     pub const CONVERSATION: u8 = 15;
     pub const MESSAGE: u8 = 16;
     pub const BILLING_PLAN: u8 = 17;
-    pub const EXPORT: u8 = 30;
     pub const FAILED_CAMPAIGN: u8 = 20;
     pub const NEW_CAMPAIGN: u8 = 21;
 }
