@@ -10,12 +10,13 @@ use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_sdk_dynamodb::config::{Credentials, SharedCredentialsProvider};
 use aws_smithy_runtime_api::client::http::SharedHttpConnector;
 use axum::Router;
+use axum::body::{Body, to_bytes};
 use axum::error_handling::HandleError;
 use axum::extract::{Request, State};
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Response};
 use rustls::RootCertStore;
 use s3s::auth::SimpleAuth;
 use s3s::config::{S3Config, StaticConfigProvider};
@@ -143,7 +144,8 @@ pub fn router(folder: &Folder, new: NewObjects) -> Result<Router, Trouble> {
     service.set_config(Arc::new(StaticConfigProvider::new(Arc::new(config))));
     let service = HandleError::new(service.build(), |_| async { StatusCode::INTERNAL_SERVER_ERROR });
     let routes = Router::new().fallback_service(service).layer(from_fn(with_own_headers));
-    Ok(routes.layer(from_fn_with_state(new, telling)))
+    let parts = from_fn_with_state(folder.path.clone(), with_gaps_between_parts);
+    Ok(routes.layer(from_fn_with_state(new, telling)).layer(parts))
 }
 
 /// Adds the object of a successful PUT to `new`.
@@ -176,6 +178,39 @@ async fn with_own_headers(request: Request, next: Next) -> Response {
         }
     }
     response
+}
+
+/// The most bytes of a request that ends an upload.
+const LONGEST_END: usize = 1024 * 1024;
+
+/// Answers a request about an upload in parts as S3 does: an upload that has ended is missing, and between the numbers of
+/// parts there may be gaps. `s3s-fs` forbids both.
+async fn with_gaps_between_parts(State(folder): State<PathBuf>, request: Request, next: Next) -> Response {
+    let query = request.uri().query().unwrap_or_default();
+    let id =
+        form_urlencoded::parse(query.as_bytes()).find(|(name, _)| name == "uploadId").map(|(_, id)| id.into_owned());
+    let Some(id) = id else { return next.run(request).await };
+    if !folder.join(format!(".upload-{id}.json")).exists() {
+        return StatusCode::NOT_FOUND.into_response();
+    }
+    if request.method() != Method::POST {
+        return next.run(request).await;
+    }
+    let (mut head, body) = request.into_parts();
+    let Ok(body) = to_bytes(body, LONGEST_END).await else { return StatusCode::BAD_REQUEST.into_response() };
+    let mut parts = Vec::new();
+    for (place, part) in (1..).zip(String::from_utf8_lossy(&body).split("<PartNumber>").skip(1)) {
+        let number = part.split('<').next().unwrap_or_default();
+        let [from, to] =
+            [number, &format!("{place}")].map(|number| folder.join(format!(".upload_id-{id}.part-{number}")));
+        if std::fs::rename(from, to).is_err() {
+            return StatusCode::BAD_REQUEST.into_response();
+        }
+        parts.push(format!("<Part><PartNumber>{place}</PartNumber></Part>"));
+    }
+    let body = format!("<CompleteMultipartUpload>{}</CompleteMultipartUpload>", parts.concat());
+    head.headers.insert(CONTENT_LENGTH, body.len().into());
+    next.run(Request::from_parts(head, Body::from(body))).await
 }
 
 /// The bucket of files at the endpoint `url`, whose requests go through `connector`.

@@ -204,7 +204,7 @@ async fn filters_select_the_rows_that_the_list_selects() {
         ("contact", json!({"email": "CONTACT4@acme.example"}), "/api/v1/contact?email=contact4@acme.example"),
         ("conversation", json!({"status": "closed", "date_from": "2025-01-01"}), "/api/v1/conversation?status=closed"),
         ("conversation", json!({"date_to": "2025-01-01"}), "/api/v1/conversation?date_to=2025-01-01"),
-        ("campaign", json!({"status": "failed"}), "/api/v1/campaign/list?status=failed"),
+        ("campaign", json!({"status": "queued"}), "/api/v1/campaign/list?status=queued"),
         (
             "campaign_contact",
             json!({"campaign_id": campaign}),
@@ -242,25 +242,28 @@ async fn an_unknown_record_or_filter_is_refused_by_name() {
     let (stack, _) = stack_of_today(settings()).await;
     let refused = async |body: Value| failure(&stack.answer(&post("/api/v1/export", ACME, body.to_string())).await);
     for (body, wanted) in [
-        (json!({}), "[body records] missing"),
-        (json!({"records": []}), "[body records] too_short"),
-        (json!({"records": ["key"]}), "[body records 0] enum"),
-        (json!({"records": ["tag", "tag"]}), "[body records 1] value_error"),
-        (json!({"records": ["tag", "form"], "format": "csv"}), "[body format] value_error"),
-        (json!({"records": ["tag"], "filters": {"form": {}}}), "[body filters form] extra_forbidden"),
-        (json!({"records": ["tag"], "filters": {"tag": 1}}), "[body filters tag] dict_type"),
-        (json!({"records": ["tag"], "filters": {"tag": {"name": "x"}}}), "[body filters tag name] extra_forbidden"),
+        (json!({}), r#"["body","records"] missing"#),
+        (json!({"records": []}), r#"["body","records"] too_short"#),
+        (json!({"records": ["key"]}), r#"["body","records",0] enum"#),
+        (json!({"records": ["tag", "tag"]}), r#"["body","records",1] value_error"#),
+        (json!({"records": ["tag", "form"], "format": "csv"}), r#"["body","format"] value_error"#),
+        (json!({"records": ["tag"], "filters": {"form": {}}}), r#"["body","filters","form"] extra_forbidden"#),
+        (json!({"records": ["tag"], "filters": {"tag": 1}}), r#"["body","filters","tag"] dict_type"#),
+        (
+            json!({"records": ["tag"], "filters": {"tag": {"name": "x"}}}),
+            r#"["body","filters","tag","name"] extra_forbidden"#,
+        ),
         (
             json!({"records": ["contact"], "filters": {"contact": {"page": 1}}}),
-            "[body filters contact page] extra_forbidden",
+            r#"["body","filters","contact","page"] extra_forbidden"#,
         ),
         (
             json!({"records": ["campaign"], "filters": {"campaign": {"status": "x"}}}),
-            "[body filters campaign status] enum",
+            r#"["body","filters","campaign","status"] enum"#,
         ),
         (
             json!({"records": ["message"], "filters": {"message": {"conversation_id": "x"}}}),
-            "[body filters message conversation_id] uuid_parsing",
+            r#"["body","filters","message","conversation_id"] uuid_parsing"#,
         ),
     ] {
         assert_eq!(refused(body.clone()).await, (422, vec![wanted.to_owned()]), "{body}");
@@ -426,8 +429,8 @@ async fn a_process_holds_a_part_and_a_piece_at_most() {
     let requests = setup.faults.requests();
     let queries = requests.iter().filter(|action| *action == "Query").count();
     let puts = requests.iter().filter(|action| *action == "PutObject").count();
-    // 27 MB: five parts, and the begin and the end of the upload.
-    assert!(queries >= 27 && puts == 7, "{queries} queries, {puts} puts");
+    // 27 MB: four parts, and the begin and the end of the upload.
+    assert!(queries >= 27 && puts == 6, "{queries} queries, {puts} puts");
     assert_eq!(ids(&setup.file(&org, &export).await).len(), 900);
 }
 

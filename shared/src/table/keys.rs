@@ -77,6 +77,7 @@
 //! DELIVERY#<shard>                           <time>                   deliveries that the stream sends: ready, or waiting for a retry
 //! ENDPOINT#<shard>                           <time>                   webhooks and connectors whose circuit is open, or with deferred deliveries
 //! EVENT#<shard>                              <time>                   conversations whose changes are to be told
+//! EXPORT#<shard>                             <time>                   exports that are being made, or whose files are to be removed
 //! RETIRED_WEBHOOK#<shard>                    <time>                   webhooks to remove at the payment provider
 //! ```
 
