@@ -22,7 +22,7 @@ fn listed() -> BTreeSet<String> {
     let (mut folders, mut names) = (vec!["shared/src/records".to_owned()], BTreeSet::new());
     while let Some(folder) = folders.pop() {
         for path in names_in(&folder).into_iter().map(|name| format!("{folder}/{name}")) {
-            if !path.ends_with(".rs") {
+            if path.strip_suffix(".rs").is_none() {
                 folders.push(path);
                 continue;
             }

@@ -334,10 +334,8 @@ const OPERATIONS: usize = 300;
 fn resources_after_sam(template: &Value) -> usize {
     let of_event = |event: &Value| match event["Type"].as_str() {
         Some("DynamoDB") => 1,
-        // The schedule, and the role with which it invokes.
-        Some("ScheduleV2") => 2,
-        // The rule, and its permission to invoke.
-        Some("EventBridgeRule") => 2,
+        // The schedule, and the role with which it invokes; the rule, and its permission to invoke.
+        Some("ScheduleV2" | "EventBridgeRule") => 2,
         other => panic!("nothing here knows what SAM makes of an event {other:?}"),
     };
     let of_resource = |(id, resource): (&String, &Value)| {
