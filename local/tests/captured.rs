@@ -89,7 +89,8 @@ async fn all_values_are_checked_at_once_each_at_its_place() {
     assert_eq!(places, expected);
     let made = talk.fill(&form, json!({"name": "Ada"})).await;
     let path = format!("/api/v1/captured_form/{}", id_of(&made));
-    let (status, issues) = failure(&talk.setup.ask(&talk.org, "PUT", &path, &json!({"field_values": {"when": 1}})).await);
+    let (status, issues) =
+        failure(&talk.setup.ask(&talk.org, "PUT", &path, &json!({"field_values": {"when": 1}})).await);
     assert_eq!((status, issues.len()), (422, 2), "{issues:?}");
     assert_eq!(talk.get(&path).await, made);
 }
@@ -223,7 +224,8 @@ async fn a_value_that_the_contact_does_not_take_is_only_noted() {
     let form = talk.form(json!({"contact_mapping": mapping, "fields": []})).await;
     let form_path = format!("/api/v1/form/{}", id_of(&form));
     data(&talk.setup.ask(&talk.org, "PUT", &form_path, &json!({"fields": [{"label": "any"}]})).await);
-    let values = json!({"name": "Ada", "mail": "GRACE@example.com", "phone": "+31 20 1234567", "note": "x".repeat(32_000)});
+    let values =
+        json!({"name": "Ada", "mail": "GRACE@example.com", "phone": "+31 20 1234567", "note": "x".repeat(32_000)});
     let long = json!({"attributes": {"a": "y".repeat(2_000)}});
     let contact = format!("/api/v1/contact/{}", id_of(&talk.contact));
     data(&talk.setup.ask(&talk.org, "PUT", &contact, &long).await);
@@ -335,7 +337,9 @@ async fn a_captured_intent_has_a_confidence_and_a_message() {
 #[tokio::test]
 async fn forms_filled_in_at_once_all_reach_the_contact() {
     let talk = Talk::start().await;
-    let form = talk.form(json!({"fields": [{"label": "any"}], "contact_mapping": {"a": "attributes.a", "b": "attributes.b"}})).await;
+    let form = talk
+        .form(json!({"fields": [{"label": "any"}], "contact_mapping": {"a": "attributes.a", "b": "attributes.b"}}))
+        .await;
     let one = talk.fill(&form, json!({"a": 1}));
     let other = talk.fill(&form, json!({"b": 2}));
     tokio::join!(one, other);

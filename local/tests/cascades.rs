@@ -23,7 +23,8 @@ use crate::support::fixture::{
     with_faults,
 };
 use crate::support::owners::{
-    OWNERS, Owned, captured_form, captured_intent, contacts, datasource_link, file, fill, intent_link, link, owner, plan, time,
+    OWNERS, Owned, captured_form, captured_intent, contacts, datasource_link, file, fill, intent_link, link, owner,
+    plan, time,
 };
 use crate::support::records::{conflict, detail};
 use crate::support::sending::{Setup, id_of};

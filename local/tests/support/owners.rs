@@ -16,7 +16,8 @@ use shared::table::rows::INSERT_LIMIT;
 use shared::table::stored::{Listed, Stored};
 use shared::table::version::Version;
 use shared::values::id::{
-    AgencyId, AssistantId, BillingPlanId, CapturedFormId, CapturedIntentId, DatasourceFileId, DatasourceId, EndpointId, Id, IntentId, LinkId, TagId,
+    AgencyId, AssistantId, BillingPlanId, CapturedFormId, CapturedIntentId, DatasourceFileId, DatasourceId, EndpointId,
+    Id, IntentId, LinkId, TagId,
 };
 use shared::values::json::JsonObject;
 use shared::values::time::Timestamp;

@@ -283,7 +283,9 @@ impl<'a> Telling<'a> {
             let of_assistant = scope.assistant_id.and_then(|id| named.get(&id).copied());
             let of_form = of_forms.named(event);
             let mut is_wanted = of_form.is_some();
-            of_form.into_iter().for_each(|id| of_webhook.entry(id).or_default().push(NewDelivery::logged(event)));
+            if let Some(id) = of_form {
+                of_webhook.entry(id).or_default().push(NewDelivery::logged(event));
+            }
             for webhook in self.subscriptions.to(event.event, *scope, &named) {
                 is_wanted = true;
                 // The webhook that its assistant or its form names gets the event anyway.
