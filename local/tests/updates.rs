@@ -76,6 +76,9 @@ fn sample(name: &str, schema: &Value, is: &Value) -> Value {
             members.iter().map(|(name, schema)| (name.clone(), sample(name, schema, &is[name]))).collect()
         }
         ("object", _) if name == "custom_fields" => json!({"plan": "gold"}),
+        ("object", _) if schema["additionalProperties"].is_object() => json!({"sample": "email"}),
+        // The fields of the form of the demo set.
+        ("object", _) if name == "field_values" => json!({"phone": "sample"}),
         ("object", _) => json!({"sample": [1, null]}),
         ("array", _) if schema["items"]["enum"].is_array() => json!([schema["items"]["enum"][0]]),
         ("array", _) => match (schema["items"]["type"].as_str(), schema["items"]["pattern"].as_str()) {

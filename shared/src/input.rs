@@ -304,7 +304,8 @@ pub fn member_or<T: Schema + serde::Serialize>(name: &'static str, doc: &str, de
 /// the default.
 pub fn input_member(member: Member) -> Member {
     let mut schema = limited(member.schema);
-    if !member.required && schema["additionalProperties"] == true && schema.get("default").is_none() {
+    let is_map = schema["additionalProperties"] == true || schema["additionalProperties"].is_object();
+    if !member.required && is_map && schema.get("default").is_none() {
         schema["description"] = null_means(&schema, "{}");
     }
     Member { schema: if member.required { schema } else { nullable(schema) }, ..member }

@@ -274,7 +274,9 @@ impl<'a> Telling<'a> {
             let of_assistant = scope.assistant_id.and_then(|id| named.get(&id).copied());
             let names = NamedWebhooks { of_assistant, of_form: of_forms.named(event) };
             let mut is_wanted = names.of_form.is_some();
-            names.of_form.into_iter().for_each(|id| of_webhook.entry(id).or_default().push(NewDelivery::logged(event)));
+            if let Some(id) = names.of_form {
+                of_webhook.entry(id).or_default().push(NewDelivery::logged(event));
+            }
             for webhook in self.subscriptions.to(event.event, *scope, &named) {
                 is_wanted = true;
                 if webhook.gets_deliveries() && webhook.path_of(event, names) == EventPath::Subscription {
