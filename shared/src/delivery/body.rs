@@ -195,7 +195,8 @@ async fn requested(endpoint: &Endpoint, was: &Delivery, id: ConversationId) -> R
     let conversation = conversation.ok_or(Unsent::Impossible("the conversation is gone"))?;
     let contact = contact.ok_or(Unsent::Impossible("the contact is gone"))?;
     let (widget, to) = (WidgetId(endpoint.id.0), (contact, was.to.clone()));
-    print(was, EventData::Requested(RequestedData::of(widget, &conversation, to, message.as_ref())))
+    let requested = RequestedData::of(widget, &conversation, to, message.as_ref());
+    print(was, EventData::Requested(Box::new(requested)))
 }
 
 /// The contact that a single message or call is for.
