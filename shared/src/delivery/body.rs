@@ -205,7 +205,8 @@ async fn requested(endpoint: &Endpoint, was: &Delivery, id: ConversationId) -> R
     let conversation = conversation.ok_or(Unsent::Impossible("the conversation is gone"))?;
     let contact = contact.ok_or(Unsent::Impossible("the contact is gone"))?;
     let (widget, to) = (WidgetId(endpoint.id.0), (contact, was.to.clone()));
-    of_data(was, EventData::Requested(RequestedData::of(widget, &conversation, to, message.as_ref())))
+    let requested = RequestedData::of(widget, &conversation, to, message.as_ref());
+    of_data(was, EventData::Requested(Box::new(requested)))
 }
 
 /// The record with this id; `None` without an id.

@@ -38,7 +38,7 @@ pub enum EventData<'a> {
     /// `campaign.message` and `campaign.call`
     Campaign(CampaignData<'a>),
     /// `message.requested` and `call.requested`
-    Requested(RequestedData<'a>),
+    Requested(Box<RequestedData<'a>>),
     /// `webhook.test`
     Test(TestData),
 }
