@@ -3,9 +3,15 @@
 use std::time::{Duration, Instant};
 
 use embedded_dynamodb::partitions::{Counting, Partitions, Unit as CapacityUnit};
-use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use local::{Settings, Stack};
 use serde_json::{Value, json};
+use shared::records::contact_point::PhoneNumber;
+use shared::records::suppression::{SuppressedChannel, Suppression};
+use shared::table::rows::INSERT_LIMIT;
+use shared::table::version::Version;
+use shared::values::id::SuppressionId;
+use shared::values::time::Clock;
+use uuid::Uuid;
 
 use crate::Result;
 use crate::bench::Bench;
@@ -14,10 +20,8 @@ use crate::organisation::Organisation;
 
 const SECTION: &str = "A campaign beside 100,000 suppressions";
 const SUPPRESSIONS: usize = 100_000;
-/// The most of a call of `import-contacts` and of `import-suppressions`.
+/// The most contacts of a call of `import-contacts`.
 const IMPORTED: usize = 500;
-/// Calls of `import-suppressions` at the same time.
-const AT_ONCE: usize = 4;
 /// Contacts of a campaign: each has a telephone number and an e-mail address.
 const CONTACTS: usize = 1_000;
 /// Campaigns of which the fastest counts.
@@ -54,7 +58,7 @@ pub async fn measure(bench: &Bench, figures: &mut Figures) -> Result<()> {
         ids.extend(made["items"].as_array_mut().ok_or("no items")?.iter_mut().map(|item| item["id"].take()));
     }
     let without = least(&stack, &organisation, &partitions, &ids).await?;
-    suppress(&stack, &organisation).await?;
+    suppress(&organisation).await?;
     let with = least(&stack, &organisation, &partitions, &ids).await?;
 
     let row = |subject: &str, value: f64, unit: Unit| Row::new(SECTION, subject, value, unit);
@@ -107,11 +111,22 @@ async fn least(
 }
 
 /// Suppresses numbers that no contact has.
-async fn suppress(stack: &Stack, organisation: &Organisation) -> Result<()> {
-    let some = (0..SUPPRESSIONS / IMPORTED).map(|call| async move {
-        let one = |number: usize| json!({"phone_number": format!("+4917{:08}", call * IMPORTED + number)});
-        let all: Vec<Value> = (0..IMPORTED).map(one).collect();
-        organisation.post(stack, "/api/v1/suppression/import", &json!({"suppressions": all})).await.map(drop)
-    });
-    stream::iter(some.collect::<Vec<_>>()).buffer_unordered(AT_ONCE).try_collect().await
+async fn suppress(organisation: &Organisation) -> Result<()> {
+    let (table, now) = (&organisation.table, Clock::System.now());
+    let one = |number: usize, id: SuppressionId| Suppression {
+        id,
+        phone_number: PhoneNumber::new(&format!("+4917{number:08}")),
+        email: None,
+        channel: SuppressedChannel::All,
+        reason: None,
+        org_id: organisation.tenant.org(),
+        created_at: now,
+        updated_at: now,
+        version: Version::default(),
+    };
+    for first in (0..SUPPRESSIONS).step_by(INSERT_LIMIT) {
+        let ids: Vec<Uuid> = (first..SUPPRESSIONS.min(first + INSERT_LIMIT)).map(|_| Uuid::now_v7()).collect();
+        table.insert_all((), &ids, |place, id| one(first + place, id)).await?;
+    }
+    Ok(())
 }
