@@ -50,9 +50,6 @@ pub async fn run_exports(cx: &EventContext<'_>) -> Result<()> {
         if running.is_empty() {
             return result;
         }
-        if deadline < cx.service.clock.now() {
-            break;
-        }
         let turns: Vec<_> = running.drain(..).map(|one| one.turn(cx)).collect();
         let mut turns = stream::iter(turns).buffered(TOGETHER.1);
         while let Some(turn) = turns.next().await {
@@ -61,6 +58,9 @@ pub async fn run_exports(cx: &EventContext<'_>) -> Result<()> {
                 // Its lease expires, and the next one tries again.
                 Err(error) => result = result.and(Err(error)),
             }
+        }
+        if deadline < cx.service.clock.now() {
+            break;
         }
     }
     for one in running {
