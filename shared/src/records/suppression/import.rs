@@ -123,10 +123,10 @@ async fn suppress_all(table: &Table, all: Vec<Together>) -> Result<Vec<Done>> {
     let found = table.holders::<Suppression>((), &terms).await?;
     let found: BTreeMap<usize, SuppressionId> =
         found.into_iter().map(|(place, id)| (place, SuppressionId(id))).collect();
-    let (mut changes, mut new) = (Vec::new(), Vec::new());
+    let (mut existing, mut new) = (Vec::new(), Vec::new());
     for (place, one) in all.into_iter().enumerate() {
         match found.get(&place) {
-            Some(id) => changes.push(suppress_alone(table, one, Some(*id))),
+            Some(id) => existing.push(suppress_alone(table, one, Some(*id))),
             None => new.push(one),
         }
     }
@@ -138,7 +138,7 @@ async fn suppress_all(table: &Table, all: Vec<Together>) -> Result<Vec<Done>> {
     }
     let (inserted, changed): (Vec<_>, Vec<_>) = futures_util::join!(
         iter(groups).buffer_unordered(GROUPS).collect(),
-        iter(changes).buffer_unordered(CHANGES).collect()
+        iter(existing).buffer_unordered(CHANGES).collect()
     );
     let inserted: Vec<Vec<Done>> = inserted.into_iter().collect::<Result<_>>()?;
     let changed: Vec<Done> = changed.into_iter().collect::<Result<_>>()?;
