@@ -293,7 +293,8 @@ async fn processes_that_count_the_same_changes_count_each_once() {
 #[tokio::test]
 async fn counters_are_split_after_a_conflict() {
     let (stack, faults) = with_faults(empty()).await;
-    let (table, now) = (Table::new(stack.store(), tenant()), Timestamp::from_unix_millis(NOW));
+    let table = Table::new(stack.gateway.service.store.in_another_process(), tenant());
+    let now = Timestamp::from_unix_millis(NOW);
     let counters = async || {
         let day = now.day();
         counters::between(&table, Metric::Messages, [day, day], 1000).await.unwrap().unwrap().len()
