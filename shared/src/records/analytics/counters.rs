@@ -85,7 +85,9 @@ async fn count_part(table: &Table, mut part: Vec<&CountedChange>, now: Timestamp
             transaction.made_by_until(change.id, change.id, now.plus_seconds(REMEMBERED));
         }
         let mut additions = Additions::new();
-        part.iter().for_each(|change| add(&mut additions, change));
+        for change in &part {
+            add(&mut additions, change);
+        }
         transaction
             .write_all(additions.iter().map(|(name, quarters)| adding(&table.tenant, name, quarters, (shard, now))));
         match transaction.commit_once(&LostAnswer::default()).await {

@@ -5,9 +5,9 @@ use serde::de::DeserializeOwned;
 use crate::records::campaign::CampaignContact;
 use crate::records::captured_form::CapturedForm;
 use crate::records::captured_intent::CapturedIntent;
-use crate::records::conversation::Conversation;
+use crate::records::conversation::{Conversation, SenderType};
 use crate::records::delivery::{Delivery, DeliveryState};
-use crate::records::outcome::OutcomeReport;
+use crate::records::outcome::{CallSeconds, OutcomeReport};
 use crate::table::TableError;
 use crate::table::change::Change;
 use crate::table::declaration::Declared as _;
@@ -258,7 +258,7 @@ fn outcome(report: &OutcomeReport, of: MetricCount) -> MetricCount {
 }
 
 fn seconds(report: &OutcomeReport, of: MetricCount) -> MetricCount {
-    MetricCount { amount: report.duration_seconds.map_or(0, |seconds| seconds.get()), ..of }
+    MetricCount { amount: report.duration_seconds.map_or(0, CallSeconds::get), ..of }
 }
 
 fn in_conversation(is: &Conversation, at: Timestamp) -> MetricCount {
@@ -269,7 +269,7 @@ fn in_conversation(is: &Conversation, at: Timestamp) -> MetricCount {
 fn messages(was: Option<&Conversation>, is: &Conversation) -> Option<MetricCount> {
     let said = is.chat_count.checked_sub(was.map_or(0, |was| was.chat_count)).filter(|said| *said > 0)?;
     let amount = i64::try_from(said).ok()?;
-    let sender = is.last_sender.map(|sender| sender.as_str());
+    let sender = is.last_sender.map(SenderType::as_str);
     Some(MetricCount { amount, ..in_conversation(is, is.updated_at).with(Dimension::Sender, sender) })
 }
 
