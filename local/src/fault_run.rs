@@ -207,8 +207,6 @@ pub async fn run(options: &FaultRunOptions, say: fn(&str, Duration)) -> Result<F
     checks.extend(told::events(&world, &finished).await?);
     checks.push(check::expiry(&world, &logs).await?);
     done(format!("{} deliveries expired", logs.iter().map(Vec::len).sum::<usize>()));
-    acts::report(&world, &finished, options).await?;
-    done("outcomes of some contacts reported, twice and out of order".to_owned());
     // Until here the units of partitions are refilled, second by second.
     drop(clock);
     let requests = world.requests();

@@ -231,29 +231,6 @@ async fn run(world: &World, number: usize, under_way: Duration) -> Result<Finish
     Ok(finished)
 }
 
-/// Reports the outcomes of some contacts, twice and out of order, and lets time pass until nothing is left to do.
-///
-/// # Errors
-/// [`Trouble`] with an answer, the stream or the database.
-pub async fn report(world: &World, finished: &[FinishedCampaign], options: &FaultRunOptions) -> Result<f64, Trouble> {
-    let at = world.clock.now();
-    for (number, run) in finished.iter().enumerate() {
-        let organisation = world.plan.webhooks[world.plan.campaigns[number].webhook].organisation;
-        for contact in run.contacts.iter().step_by(CHANGED) {
-            let path = format!("/api/v1/campaign_contact/{contact}/outcome");
-            for (outcome, seconds) in [("no_answer", 1), ("answered", 2), ("no_answer", 1), ("answered", 2)] {
-                let report = json!({"outcome": outcome, "at": at.plus_seconds(seconds)});
-                let answered = world.ask(organisation, "POST", &path, "", &report).await?;
-                // It is deleted, or nothing was sent to it.
-                if ![200, 404, 409].contains(&answered.status) {
-                    return Err(Trouble(format!("POST {path}: {} {}", answered.status, answered.body)));
-                }
-            }
-        }
-    }
-    recover(world, options).await
-}
-
 /// Makes endpoints recover according to the plan, and lets time pass until nothing is left to do. Returns the number of
 /// days.
 ///

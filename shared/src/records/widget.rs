@@ -215,7 +215,7 @@ impl Widget {
     /// [`Error::Conflict`] where it has none.
     pub fn require_connector(&self) -> Result<AssistantId> {
         if self.connector_url.is_none() {
-            return Err(Self::has_no_connector(Location::path()));
+            return Err(Self::has_no_connector(&Location::path()));
         }
         self.assistant_id.ok_or_else(Self::has_no_assistant)
     }
@@ -225,7 +225,7 @@ impl Widget {
     ///
     /// # Errors
     /// [`Error::Conflict`] where it makes calls and has none.
-    pub fn require_connector_of_calls(&self, of: Location) -> Result<()> {
+    pub fn require_connector_of_calls(&self, of: &Location) -> Result<()> {
         if self.makes_calls_without_connector() { Err(Self::has_no_connector(of)) } else { Ok(()) }
     }
 
@@ -235,7 +235,7 @@ impl Widget {
     }
 
     /// The answer to a request that needs the widget's connector. The request names the widget in the part `of` it.
-    fn has_no_connector(of: Location) -> Error {
+    fn has_no_connector(of: &Location) -> Error {
         Error::Conflict { at: of.name("widget_id"), kind: "no_connector", message: "The widget has no connector" }
     }
 

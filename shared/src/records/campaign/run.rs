@@ -61,7 +61,7 @@ pub async fn run(
     if let Earlier::Counts(earlier) = found.earlier {
         return Ok(earlier.into());
     }
-    found.widget.require_connector_of_calls(Location::path())?;
+    found.widget.require_connector_of_calls(&Location::path())?;
     settle(Some(()), new.contact_ids.unknown(&found.missing))?;
     found.room?;
     let id = RunId::fresh(cx.new_attempt()).campaign();

@@ -239,7 +239,7 @@ impl Campaign {
             return refused("widget_id", ("value_error", "Value error, the widget is of the other kind"));
         }
         if self.enabled && is_new {
-            widget.require_connector_of_calls(Location::body())?;
+            widget.require_connector_of_calls(&Location::body())?;
         }
         self.assistant_id = widget.assistant_id;
         if kind == CampaignType::OutboundCall {
