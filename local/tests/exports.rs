@@ -30,7 +30,8 @@ const WEEK: i64 = 7 * 86_400;
 async fn add_wide(org: &Org, count: usize, bytes: usize) -> Vec<ContactId> {
     let ids: Vec<Uuid> = (0..count).map(|_| Uuid::now_v7()).collect();
     let mut made = Vec::new();
-    for ids in ids.chunks(INSERT_LIMIT) {
+    // A transaction has at most 4 MB.
+    for ids in ids.chunks(INSERT_LIMIT.min(3_000_000 / bytes)) {
         let wide = |_, id: ContactId| -> Contact {
             let (time, text) = ("2026-01-01T00:00:00Z", "x".repeat(bytes));
             let of = json!({"id": id, "org_id": org.id, "created_at": time, "updated_at": time, "attributes": {"text": text}});
