@@ -187,14 +187,11 @@ async fn every_text_and_every_free_form_value_has_a_limit() {
                     _ if refused => (422, vec![issue.clone()]),
                     "endpoint" | "connector_url" => (422, vec![format!("[\"body\",\"{name}\"] url_parsing")]),
                     "entity_id" => (422, vec![format!("[\"body\",\"{name}\"] not_found")]),
-<<<<<<< HEAD
                     "custom_fields" => (422, vec![format!("[\"body\",\"{name}\",\"x\"] extra_forbidden")]),
                     "name" if route.name == routes::UPDATE_CONTACT_CUSTOM_FIELD.name => {
                         (422, vec![format!("[\"body\",\"{name}\"] value_error")])
                     }
-=======
                     "filters" => (422, vec![format!("[\"body\",\"{name}\",\"x\"] dict_type")]),
->>>>>>> export
                     _ => (route.success, Vec::new()),
                 };
                 assert_eq!((status, issues), wanted, "{} {name}", route.name);
