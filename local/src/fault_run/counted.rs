@@ -3,6 +3,7 @@
 use serde_json::Value;
 use shared::records::analytics::metrics::Metric;
 use shared::records::conversation::Conversation;
+use shared::records::event::EventKind;
 
 use crate::Trouble;
 use crate::fault_run::check::Check;
@@ -53,11 +54,12 @@ pub async fn counts(world: &World) -> Result<Check, Trouble> {
 /// How many deliveries have ended, and how many of them a connector has accepted, by all changes of the table.
 fn ends(changes: &[Value]) -> [u64; 2] {
     let text = |image: &Value, name: &str| image[name]["S"].as_str().unwrap_or_default().to_owned();
+    let is_for_connector = |is: &Value| EventKind::OF_CONNECTORS.iter().any(|kind| kind.as_str() == text(is, "event"));
     let has_ended = |image: &Value| ["delivered", "dead"].contains(&&*text(image, "state"));
     let images = changes.iter().map(|change| (&change["dynamodb"]["OldImage"], &change["dynamodb"]["NewImage"]));
     let ended = images.filter(|(was, is)| text(is, "record") == "Delivery" && !has_ended(was) && has_ended(is));
     ended.fold([0, 0], |[deliveries, sends], (_, is)| {
-        let is_send = text(is, "event").starts_with("campaign.") && text(is, "state") == "delivered";
+        let is_send = is_for_connector(is) && text(is, "state") == "delivered";
         [deliveries + 1, sends + u64::from(is_send)]
     })
 }
