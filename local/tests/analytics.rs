@@ -11,6 +11,7 @@ use regex_automata::meta::Regex;
 use serde_json::{Value, json};
 use shared::records::analytics::counters::{self, CountedChange};
 use shared::records::analytics::metrics::{Dimension, Metric, MetricCount};
+use shared::records::widget::WidgetType;
 use shared::routes;
 use shared::table::Table;
 use shared::values::time::Timestamp;
@@ -133,6 +134,8 @@ async fn sends_count_by_their_campaign() {
 #[tokio::test]
 async fn a_later_outcome_takes_the_place_of_an_earlier_one() {
     let sender = Sender::new(true, 2).await;
+    // The id of a second campaign has another ordinal than the ids of its contacts.
+    sender.run_for(&sender.contacts()[..1], json!({})).await;
     let campaign = sender.run(json!({})).await;
     sender.until_the_end(&campaign).await;
     let (setup, org) = (&sender.setup, &sender.org);
@@ -154,6 +157,26 @@ async fn a_later_outcome_takes_the_place_of_an_earlier_one() {
     assert_eq!(by_campaign["rows"], json!([{"campaign_id": campaign, "count": 60}]));
     let hours = ask(setup, org, "metric=outcomes&group_by=hour").await;
     assert_eq!(rows(&hours, "hour"), ["2026-02-01T10:00:00+00:00 1", "2026-02-01T11:00:00+00:00 1"]);
+}
+
+#[tokio::test]
+async fn a_further_attempt_counts_of_its_own() {
+    let sender = Sender::of(Setup::start().await, WidgetType::Phone, true, 1).await;
+    let policy = json!({"on": ["no_answer"], "max_attempts": 3, "wait_minutes": 30});
+    let campaign = sender.run(json!({"retry_policy": policy})).await;
+    let (setup, org) = (&sender.setup, &sender.org);
+    for (outcome, seconds) in [("no_answer", 5), ("no_answer", 7), ("answered", 60)] {
+        setup.minutes(31).await;
+        let contact = sender.campaign(&campaign).await.1.remove(0);
+        let path = format!("/api/v1/campaign_contact/{}/outcome", id_of(&contact));
+        let at = setup.clock.now();
+        setup.post(org, &path, json!({"outcome": outcome, "at": at, "duration_seconds": seconds})).await;
+        setup.settle().await;
+    }
+    let outcomes = ask(setup, org, "metric=outcomes&group_by=outcome").await;
+    assert_eq!(rows(&outcomes, "outcome"), ["no_answer 2", "answered 1"]);
+    let seconds = ask(setup, org, "metric=voice_seconds&group_by=campaign").await;
+    assert_eq!(seconds["rows"], json!([{"campaign_id": campaign, "count": 72}]));
 }
 
 #[tokio::test]

@@ -21,29 +21,29 @@ pub fn filters() -> Vec<Value> {
     removed.extend(tell::records());
     changed.extend(tell::records());
     changed.extend(count::records());
-    let became =
-        ALL.iter().filter(|reaction| !changed.contains(reaction.record)).filter_map(|reaction| match reaction.when {
-            When::Changed | When::Made | When::Written | When::Removed | When::Expired => None,
-            When::Told | When::Counted => None,
-            When::Stamped => Some(json!({
-                "eventName": ["INSERT", "MODIFY"],
-                "dynamodb": {"NewImage": {STAMP: {"S": [{"exists": true}]}}},
-            })),
-            When::Became { field, from, to } => Some(json!({
-                "eventName": ["MODIFY"],
-                "dynamodb": {
-                    "OldImage": {"record": {"S": [reaction.record]}, field: {"S": [from]}},
-                    "NewImage": {field: {"S": [to]}},
-                },
-            })),
-            // A metric counts those without the attribute, too.
-            When::Ended { field, to, of: _ } => Some(json!({
-                "eventName": ["MODIFY"],
-                "dynamodb": {
-                    "NewImage": {"record": {"S": [reaction.record]}, field: {"S": to}},
-                },
-            })),
-        });
+    let became = ALL.iter().filter(|reaction| !changed.contains(reaction.record)).filter_map(|reaction| match reaction
+        .when
+    {
+        When::Changed | When::Made | When::Written | When::Removed | When::Expired | When::Told | When::Counted => None,
+        When::Stamped => Some(json!({
+            "eventName": ["INSERT", "MODIFY"],
+            "dynamodb": {"NewImage": {STAMP: {"S": [{"exists": true}]}}},
+        })),
+        When::Became { field, from, to } => Some(json!({
+            "eventName": ["MODIFY"],
+            "dynamodb": {
+                "OldImage": {"record": {"S": [reaction.record]}, field: {"S": [from]}},
+                "NewImage": {field: {"S": [to]}},
+            },
+        })),
+        // A metric counts those without the attribute, too.
+        When::Ended { field, to, of: _ } => Some(json!({
+            "eventName": ["MODIFY"],
+            "dynamodb": {
+                "NewImage": {"record": {"S": [reaction.record]}, field: {"S": to}},
+            },
+        })),
+    });
     let written = json!({"eventName": ["INSERT", "MODIFY"], "dynamodb": {"NewImage": {"record": {"S": changed}}}});
     let removals = json!({"eventName": ["REMOVE"], "dynamodb": {"OldImage": {"record": {"S": removed}}}});
     let expiries = json!({

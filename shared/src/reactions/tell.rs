@@ -272,14 +272,14 @@ impl<'a> Telling<'a> {
         let mut of_webhook: BTreeMap<WebhookId, Vec<NewDelivery>> = BTreeMap::new();
         for Told { event, scope } in &told {
             let of_assistant = scope.assistant_id.and_then(|id| named.get(&id).copied());
-            let names = NamedWebhooks { of_assistant, of_form: of_forms.named(event) };
-            let mut is_wanted = names.of_form.is_some();
-            if let Some(id) = names.of_form {
+            let own = NamedWebhooks { of_assistant, of_form: of_forms.named(event) };
+            let mut is_wanted = own.of_form.is_some();
+            if let Some(id) = own.of_form {
                 of_webhook.entry(id).or_default().push(NewDelivery::logged(event));
             }
             for webhook in self.subscriptions.to(event.event, *scope, &named) {
                 is_wanted = true;
-                if webhook.gets_deliveries() && webhook.path_of(event, names) == EventPath::Subscription {
+                if webhook.gets_deliveries() && webhook.path_of(event, own) == EventPath::Subscription {
                     of_webhook.entry(webhook.id).or_default().push(NewDelivery::logged(event));
                 }
             }

@@ -36,8 +36,8 @@ impl Table {
         places: Range<u64>,
         most: usize,
     ) -> Result<Piece<R>, TableError> {
-        let list = R::list(of);
-        let ordinals = Ordinals::of(self.store.get(&list_head(&self.tenant, &list)).await?.as_ref());
+        let name = R::list(of);
+        let ordinals = Ordinals::of(self.store.get(&list_head(&self.tenant, &name)).await?.as_ref());
         let (start, end) = (places.start.max(ordinals.cut()), places.end.min(ordinals.count()));
         if start >= end {
             return Ok(Piece { rows: Vec::new(), next: end, end });
@@ -47,12 +47,12 @@ impl Table {
         // Rows that are spread are read where they are if none was removed: a limit for each partition would read more
         // of one than of another.
         let (partitions, last, limit) = if first < SPREAD {
-            (vec![list_rows(&self.tenant, &list)], last.min(SPREAD - 1), Some(most))
+            (vec![list_rows(&self.tenant, &name)], last.min(SPREAD - 1), Some(most))
         } else {
             let last = last.min(first.saturating_add(count - 1));
-            (list_rows_between(&self.tenant, &list, first..last + 1).0, last, None)
+            (list_rows_between(&self.tenant, &name, first..last + 1).0, last, None)
         };
-        let range = [first, last].map(|ordinal| list_row(&self.tenant, &list, ordinal).sk);
+        let range = [first, last].map(|ordinal| list_row(&self.tenant, &name, ordinal).sk);
         let parts = partitions.iter().map(|pk| self.store.some_records::<R>(pk, [&range[0], &range[1]], limit));
         let (mut rows, mut read) = (Vec::new(), last);
         for (records, stopped) in try_join_all(parts).await? {

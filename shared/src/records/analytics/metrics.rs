@@ -32,7 +32,7 @@ crate::choice! {
         CapturedIntents = "captured_intents",
         /// Messages and calls that a connector has accepted.
         Sends = "sends",
-        /// Contacts of campaigns and conversations, by the outcome that a connector has reported last.
+        /// Attempts to reach a contact of a campaign, and conversations, by the outcome that a connector has reported last.
         Outcomes = "outcomes",
         /// Deliveries that have ended, by their outcome.
         Deliveries = "deliveries",
@@ -117,13 +117,13 @@ pub const METRICS: &[MetricRow] = &[
         metric: Metric::VoiceSeconds,
         record: CampaignContact::NAME,
         dimensions: &[Dimension::Widget, Dimension::Campaign],
-        count: |change| reported(change, of_contact, seconds),
+        count: |change| reported::<CampaignContact>(change, seconds),
     },
     MetricRow {
         metric: Metric::VoiceSeconds,
         record: Conversation::NAME,
         dimensions: &[Dimension::Widget, Dimension::Campaign],
-        count: |change| reported(change, of_widget, seconds),
+        count: |change| reported::<Conversation>(change, seconds),
     },
     MetricRow {
         metric: Metric::CapturedForms,
@@ -161,13 +161,13 @@ pub const METRICS: &[MetricRow] = &[
         metric: Metric::Outcomes,
         record: CampaignContact::NAME,
         dimensions: &[Dimension::Widget, Dimension::Campaign, Dimension::Outcome],
-        count: |change| reported(change, of_contact, outcome),
+        count: |change| reported::<CampaignContact>(change, outcome),
     },
     MetricRow {
         metric: Metric::Outcomes,
         record: Conversation::NAME,
         dimensions: &[Dimension::Widget, Dimension::Campaign, Dimension::Outcome],
-        count: |change| reported(change, of_widget, outcome),
+        count: |change| reported::<Conversation>(change, outcome),
     },
     MetricRow {
         metric: Metric::Deliveries,
@@ -225,32 +225,59 @@ fn of<R: DeserializeOwned>(
     Ok(count(change.record_before()?.as_ref(), &is).into_iter().collect())
 }
 
-/// What a report of an outcome counts. It takes the place of the report before, whose count is taken away at its own time.
-fn reported<R: DeserializeOwned>(
+/// A record of which a connector reports outcomes.
+trait Reported: DeserializeOwned {
+    /// The report that counts.
+    fn result(&self) -> Option<&OutcomeReport>;
+    /// Whether a report is about the present attempt to reach the person.
+    fn is_of_present_attempt(&self, report: &OutcomeReport) -> bool;
+    /// One, with the values of the dimensions.
+    fn one(&self, at: Timestamp) -> MetricCount;
+}
+
+impl Reported for CampaignContact {
+    fn result(&self) -> Option<&OutcomeReport> {
+        self.result.as_ref()
+    }
+
+    fn is_of_present_attempt(&self, report: &OutcomeReport) -> bool {
+        self.is_of_present_attempt(report)
+    }
+
+    fn one(&self, at: Timestamp) -> MetricCount {
+        let widget = self.endpoint_id.map(|EndpointId(widget)| widget);
+        MetricCount::one(at).with(Dimension::Widget, widget).with(Dimension::Campaign, Some(self.campaign_id))
+    }
+}
+
+impl Reported for Conversation {
+    fn result(&self) -> Option<&OutcomeReport> {
+        self.result.as_ref()
+    }
+
+    fn is_of_present_attempt(&self, _: &OutcomeReport) -> bool {
+        true
+    }
+
+    fn one(&self, at: Timestamp) -> MetricCount {
+        MetricCount::one(at).with(Dimension::Widget, self.widget_id)
+    }
+}
+
+/// What a report of an outcome counts. It takes the place of an earlier report about the same attempt, whose count is
+/// taken away at its own time.
+fn reported<R: Reported>(
     change: &Change,
-    report: fn(&R) -> (Option<&OutcomeReport>, MetricCount),
     count: fn(&OutcomeReport, MetricCount) -> MetricCount,
 ) -> Result<Vec<MetricCount>, TableError> {
     let Some(is) = change.record::<R>()? else { return Ok(Vec::new()) };
     let was = change.record_before::<R>()?;
-    let counted = |record: &R| {
-        let (report, of) = report(record);
-        report.map(|report| count(report, MetricCount { at: report.at, ..of }))
-    };
-    let (was, is) = (was.as_ref().and_then(counted), counted(&is));
-    if was == is {
-        return Ok(Vec::new());
-    }
-    Ok(was.map(|was| MetricCount { amount: -was.amount, ..was }).into_iter().chain(is).collect())
-}
-
-fn of_contact(is: &CampaignContact) -> (Option<&OutcomeReport>, MetricCount) {
-    let of = MetricCount::one(is.updated_at).with(Dimension::Widget, is.endpoint_id.map(|EndpointId(widget)| widget));
-    (is.result.as_ref(), of.with(Dimension::Campaign, Some(is.campaign_id)))
-}
-
-fn of_widget(is: &Conversation) -> (Option<&OutcomeReport>, MetricCount) {
-    (is.result.as_ref(), MetricCount::one(is.updated_at).with(Dimension::Widget, is.widget_id))
+    let counted = |record: &R| record.result().map(|report| count(report, record.one(report.at)));
+    let present = |was: &&R| was.result().is_some_and(|report| is.is_of_present_attempt(report));
+    let changed = was.as_ref().is_none_or(|was| was.result() != is.result());
+    let before = was.as_ref().filter(present).and_then(counted).filter(|_| changed);
+    let after = counted(&is).filter(|_| changed);
+    Ok(before.map(|was| MetricCount { amount: -was.amount, ..was }).into_iter().chain(after).collect())
 }
 
 fn outcome(report: &OutcomeReport, of: MetricCount) -> MetricCount {

@@ -77,8 +77,12 @@ impl CampaignContact {
     /// Whether `report` counts: it is the first one, or a later one. One from before the present attempt is about an
     /// attempt before.
     fn takes(&self, report: &OutcomeReport) -> bool {
-        let is_of_earlier = self.times_dispatched() > 1 && self.sent_at.is_some_and(|sent| report.at < sent);
-        report.replaces(self.result.as_ref()) && !is_of_earlier
+        report.replaces(self.result.as_ref()) && self.is_of_present_attempt(report)
+    }
+
+    /// Whether a report is about the present attempt.
+    pub fn is_of_present_attempt(&self, report: &OutcomeReport) -> bool {
+        self.times_dispatched() <= 1 || self.sent_at.is_none_or(|sent| report.at >= sent)
     }
 
     /// This contact after a report. A contact whose outcome is known has got its message or its call.
@@ -108,6 +112,8 @@ async fn reporting(
         .add("version", number(1))
         .set("status", text(is.status.as_str()))
         .set("result", attribute(&is.result)?)
+        // Whoever reads the stream needs the whole id of the campaign, which a contact lacks until then.
+        .set("campaign_id", text(campaign.id))
         .set("next_attempt_at", is.next_attempt_at.map_or_else(null, text))
         .set("delivery_id", is.delivery_id.map_or_else(null, text))
         .set("updated_at", text(now))

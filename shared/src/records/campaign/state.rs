@@ -606,7 +606,10 @@ mod tests {
         let (lease, opens) = (at(90), at(600));
         let steps = |lease| {
             [
-                (CampaignStep::Renew { lease, next: 1, until: at(200) }, CampaignPhase::Sending { lease: at(200) }),
+                (
+                    CampaignStep::Renew { lease, next: 1, until: at(200), again: None },
+                    CampaignPhase::Sending { lease: at(200) },
+                ),
                 (CampaignStep::Release { lease }, CampaignPhase::Sending { lease: at(0) }),
                 (CampaignStep::Interrupt { lease, opens }, CampaignPhase::Waiting { at: opens }),
                 (CampaignStep::Defer { lease, at: opens }, CampaignPhase::Queued { at: opens }),
