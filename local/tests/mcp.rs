@@ -81,8 +81,9 @@ async fn every_operation_is_a_tool_with_the_hints_of_its_route() {
         assert!(!tool["title"].as_str().unwrap().is_empty() && !tool["description"].as_str().unwrap().is_empty());
         assert_eq!(hints["readOnlyHint"], !route.writes(), "{name}");
         assert_eq!(hints["idempotentHint"], route.method != "POST", "{name}");
-        // An upsert may also change a contact.
-        let adds = route.success == 201 && **route != routes::UPSERT_CONTACT;
+        // These two may also change a record that exists.
+        let changes = [routes::UPSERT_CONTACT, routes::CREATE_SUPPRESSION].contains(*route);
+        let adds = route.success == 201 && !changes;
         assert_eq!(hints["destructiveHint"], route.writes() && !adds, "{name}");
     }
 }

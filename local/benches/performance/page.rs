@@ -22,9 +22,8 @@ and bytes are the same on every run, and instructions within one percent on the 
 const REPEAT: &str = "
 ## How to repeat it
 
-On Linux, with `valgrind` installed (`apt-get install valgrind`):
-
 ```sh
+apt-get install valgrind         # counts instructions
 cargo performance                # all of it: writes this page, its charts, and docs/performance.json
 cargo performance start lists    # some of it: all other figures stay as they are
 cargo performance --new          # functions without figures: all other figures stay as they are
@@ -42,9 +41,8 @@ their median. Four programs in [`local/benches`](../local/benches) are for compa
 - The *twin* is the same in Python: FastAPI, Mangum and boto3.
 
 An operation may take fewer instructions than its bare handler: pages are
-[read without the SDK](adr/0014-pages-are-read-from-the-wire.md). The first call looks up the key, which warm calls
-know: it has one call of the database more. Limits of a partition are
-[counted](adr/0032-partitions-are-counted.md). Timed measures run without these limits.
+[read without the SDK](adr/0014-pages-are-read-from-the-wire.md). The first call makes one call more, for the key.
+Timed measures run without the [limits of a partition](adr/0032-partitions-are-counted.md).
 ";
 
 /// Writes the page and its charts.
