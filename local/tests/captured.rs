@@ -115,10 +115,10 @@ async fn a_captured_form_knows_its_conversation_and_can_be_changed() {
     assert_eq!((&made["conversation_id"], &made["captured_form_id"]), (&talk.conversation["id"], &made["id"]));
     assert_eq!((&made["form_id"], &made["form_name"]), (&form["id"], &json!("Appointment")));
     let path = format!("/api/v1/captured_form/{}", id_of(&made));
-    let changes = json!({"field_values": {"name": "Grace"}, "attributes": {"by": "Bo"}});
-    data(&talk.setup.ask(&talk.org, "PUT", &path, &changes).await);
+    let body = json!({"field_values": {"name": "Grace"}, "attributes": {"by": "Bo"}});
+    data(&talk.setup.ask(&talk.org, "PUT", &path, &body).await);
     let changed = talk.get(&path).await;
-    assert_eq!((&changed["field_values"], &changed["attributes"]), (&changes["field_values"], &changes["attributes"]));
+    assert_eq!((&changed["field_values"], &changed["attributes"]), (&body["field_values"], &body["attributes"]));
 }
 
 #[tokio::test]

@@ -102,7 +102,7 @@ async fn a_report_before_the_end_of_the_delivery_ends_it() {
     let id = sender.run(json!({})).await;
     sender.minute(&[&id]).await;
     let contact = sender.campaign(&id).await.1.remove(0);
-    assert_eq!((&contact["status"], sender.received().len() > 0), (&json!("queued"), true));
+    assert_eq!((&contact["status"], !sender.received().is_empty()), (&json!("queued"), true));
     let (_, answer) = sender.report(&contact, "answered", 0).await;
     assert_eq!(answer["status"], "sent");
     sender.setup.receiver.behave("/connector", Behaviour::Answer(200));
