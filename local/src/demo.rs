@@ -24,6 +24,7 @@ use shared::records::datasource::{Datasource, DatasourceFile, DatasourceLink};
 use shared::records::export::Export;
 use shared::records::form::Form;
 use shared::records::intent::{Intent, IntentLink};
+use shared::records::suppression::Suppression;
 use shared::records::tag::{Link, Tag};
 use shared::records::user::User;
 use shared::records::webhook::Webhook;
@@ -70,6 +71,9 @@ const KINDS: &[(&str, Load)] = &[
         Box::pin(by.insert::<ContactCustomField>(Some(&routes::CREATE_CONTACT_CUSTOM_FIELD), (), records))
     }),
     ("contacts", |by, records, _| Box::pin(by.insert::<Contact>(Some(&routes::UPSERT_CONTACT), (), records))),
+    ("suppressions", |by, records, _| {
+        Box::pin(by.insert::<Suppression>(Some(&routes::CREATE_SUPPRESSION), (), records))
+    }),
     ("intents", |by, records, _| Box::pin(by.insert::<Intent>(Some(&routes::CREATE_INTENT), (), records))),
     ("forms", |by, records, _| Box::pin(by.insert::<Form>(Some(&routes::CREATE_FORM), (), records))),
     ("datasources", |by, records, _| Box::pin(by.insert::<Datasource>(Some(&routes::CREATE_DATASOURCE), (), records))),

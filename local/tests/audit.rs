@@ -72,6 +72,7 @@ const OTHERS: &[(&str, &[&str])] = &[
     ("open-conversation", &["created Conversation"]),
     ("upsert-contact", &["created Contact"]),
     ("import-contacts", &["created Contact", "updated Contact"]),
+    ("import-suppressions", &["created Suppression", "updated Suppression"]),
     ("send-test-event", &["created Delivery"]),
     ("recover-webhook", &["updated Delivery"]),
     ("add-datasource-text-blob", &["created DatasourceFile"]),

@@ -11,7 +11,7 @@ use shared::routes;
 use shared::values::time::Clock;
 
 use crate::support::fixture::{
-    ACME, GLOBEX, call, data, everything, get, http_client, id, kind, path, post, root, streaming,
+    ACME, GLOBEX, as_stored, call, data, get, http_client, id, kind, path, post, root, streaming,
 };
 use crate::support::keyed::keyed;
 
@@ -274,7 +274,7 @@ async fn the_table_page_shows_every_item_and_no_secret() {
         let foreign = text(&stack, &format!("/console/table?org={name}&partition=ORG%23c")).await;
         assert!(foreign.contains(start), "{foreign}");
     }
-    let stored = everything(&stack).await;
+    let stored = as_stored(&stack);
     let of_organisations = stored.iter().filter(|item| item["pk"].as_s().unwrap().starts_with("ORG#")).count();
     assert_eq!(items, of_organisations);
 }

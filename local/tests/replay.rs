@@ -55,11 +55,14 @@ fn creates() -> BTreeSet<String> {
         let (method, path) = (event["httpMethod"].as_str()?, event["path"].as_str()?);
         let route = routes::find(method, path)?;
         let writes = route.access == Access::Write && method == "POST" && route.parameters().next().is_none();
-        let names_a_record = event["body"].as_str().unwrap_or_default().contains("-7000-8000-");
+        // A call with values of custom fields is not sent.
+        let left_out = ["-7000-8000-", "\"custom_fields\":{\""];
+        let body = event["body"].as_str().unwrap_or_default();
+        let is_left_out = left_out.iter().any(|part| body.contains(part));
         let answer = read(&format!("local/tests/answers/{name}.txt"));
         // 409 is a conflict with a record of the demo set.
         let is_valid = ["200", "201", "409"].contains(&answer.lines().next()?);
-        (writes && !names_a_record && is_valid).then_some(name)
+        (writes && !is_left_out && is_valid).then_some(name)
     };
     let names: BTreeSet<_> = names_in("events").into_iter().filter_map(creates).collect();
     let creating = routes::ALL.iter().filter(|route| route.name.starts_with("create-")).map(|route| route.name);

@@ -186,6 +186,7 @@ async fn every_text_and_every_free_form_value_has_a_limit() {
                 let wanted = match name.as_str() {
                     _ if refused => (422, vec![issue.clone()]),
                     "endpoint" | "connector_url" => (422, vec![format!("[\"body\",\"{name}\"] url_parsing")]),
+                    "contact_mapping" => (422, vec![format!("[\"body\",\"{name}\",\"x\"] string_too_long")]),
                     "entity_id" => (422, vec![format!("[\"body\",\"{name}\"] not_found")]),
                     "custom_fields" => (422, vec![format!("[\"body\",\"{name}\",\"x\"] extra_forbidden")]),
                     "name" if route.name == routes::UPDATE_CONTACT_CUSTOM_FIELD.name => {

@@ -19,8 +19,8 @@ use shared::{reactions, routes};
 use uuid::Uuid;
 
 use crate::support::fixture::{
-    ACME, GLOBEX, NOW, acme, call, data, everything, few_streaming, handle, id, kind, make, post, root, streaming,
-    valid_call, with_faults,
+    ACME, GLOBEX, NOW, acme, call, data, demo_id, everything, few_streaming, handle, id, kind, make, post, root,
+    streaming, valid_call, with_faults,
 };
 use crate::support::sweep::{cases, unreliable_stream};
 
@@ -226,6 +226,17 @@ async fn changes_of_filters(stack: &Stack) -> Vec<Value> {
         if end == "deleted" {
             ask("DELETE", &path, Value::Null).await;
         }
+        if end == "open" {
+            let filled = json!({"form_id": demo_id('a', "form_id"), "field_values": {}});
+            made(&format!("{path}/captured_form"), filled).await;
+            let recognised = json!({"intent_id": demo_id('a', "intent_id")});
+            made(&format!("{path}/captured_intent"), recognised).await;
+        }
+        made(
+            "/api/v1/contact/upsert",
+            json!({"email": format!("{end}@example.com"), "custom_fields": {"plan": "gold"}}),
+        )
+        .await;
         let datasource = made("/api/v1/datasource", json!({"ds_type": "pdf"})).await;
         let path = format!("/api/v1/datasource/{datasource}");
         ask("POST", &format!("/api/v1/assistant/{assistant}/data_source/{datasource}"), Value::Null).await;

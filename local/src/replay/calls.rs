@@ -94,6 +94,11 @@ pub fn takes_another_demo_key(call: &Call, key: &str) -> bool {
     call.query.contains("api_key=in-demo-") && !call.query.contains(key)
 }
 
+/// Whether the call sends values of custom fields.
+pub fn has_custom_fields(call: &Call) -> bool {
+    String::from_utf8_lossy(&call.body).contains("\"custom_fields\":{\"")
+}
+
 /// Calls about the gateway itself: both places of the key and none, both forms of a path, and a text that is no path.
 fn unrecorded(key: &str) -> Vec<NamedCall> {
     let (users, links) = (routes::GET_AGENT_LIST.path, routes::READ_LINK_TAG_ENTITY_LIST.path);

@@ -63,6 +63,7 @@ async fn stores_the_message_and_updates_the_conversation() {
         let mut larger = gone[&row].clone();
         (larger["chat_count"], larger["updated_at"], larger["version"]) = (2.into(), TEST_TIME.into(), 2.into());
         larger["includes_voice"] = json!(message_type == "voice");
+        larger["last_sender"] = "user".into();
         larger["text_bytes"] = (larger["text_bytes"].as_u64().unwrap() + 2).into();
         assert_eq!((gone.len(), new), (1, [(row, larger)].into()));
     }

@@ -48,6 +48,7 @@ async fn closes_the_conversation_and_changes_one_item() {
         "summary": null,
         "rating": null,
         "outcome": null,
+        "result": null,
         "includes_voice": false,
     });
     let answer = close(&stack, &open_id()).await;

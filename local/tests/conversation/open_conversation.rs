@@ -40,6 +40,7 @@ fn defaults() -> Value {
         "summary": null,
         "rating": null,
         "outcome": null,
+        "result": null,
         "includes_voice": false,
     })
 }

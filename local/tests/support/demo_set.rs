@@ -58,6 +58,7 @@ pub fn conversation(number: u32) -> Value {
         "summary": null,
         "rating": null,
         "outcome": null,
+        "result": null,
         "includes_voice": false,
     })
 }
