@@ -693,17 +693,22 @@ pub const EXERCISES: &[Exercise] = &[
     },
     Exercise {
         body: |organisation| named("form_ids", [id(organisation, kind::FORM, 0)]),
+        recorded: || vec![("none", with_body(&routes::DELETE_FORMS, named("form_ids", [])))],
         ..Exercise::of(&routes::DELETE_FORMS)
     },
     Exercise {
         body: |organisation| named("tag_ids", [0, 2].map(|number| id(organisation, kind::TAG, number))),
+        recorded: || vec![("none", with_body(&routes::DELETE_TAGS, named("tag_ids", [])))],
         ..Exercise::of(&routes::DELETE_TAGS)
     },
     Exercise {
         body: |organisation| named("conversation_ids", [id(organisation, kind::CONVERSATION, 0)]),
         recorded: || {
             let open = [0, 1].map(|number| id('a', kind::CONVERSATION, number));
-            vec![("open", with_body(&routes::DELETE_CONVERSATIONS, named("conversation_ids", open)))]
+            vec![
+                ("open", with_body(&routes::DELETE_CONVERSATIONS, named("conversation_ids", open))),
+                ("none", with_body(&routes::DELETE_CONVERSATIONS, named("conversation_ids", []))),
+            ]
         },
         ..Exercise::of(&routes::DELETE_CONVERSATIONS)
     },

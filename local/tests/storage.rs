@@ -132,6 +132,7 @@ fn longest(name: &str) -> usize {
         "outcome" => 100,
         "reason" => 200,
         "name" | "external_id" => 256,
+        "recording_url" => 2048,
         "summary" => 4096,
         "system_prompt" => 131_072,
         "description" | "trigger_instructions" => 65_536,
@@ -184,11 +185,15 @@ async fn every_text_and_every_free_form_value_has_a_limit() {
                 let (status, issues) = failure(&answer);
                 // A long text is no address, names no record and is no filter. The limit is the first thing that is checked.
                 let wanted = match name.as_str() {
+                    // Each text of a mapping has a limit of its own.
+                    "contact_mapping" => (422, vec![format!("[\"body\",\"{name}\",\"x\"] string_too_long")]),
                     _ if refused => (422, vec![issue.clone()]),
                     "endpoint" | "connector_url" => (422, vec![format!("[\"body\",\"{name}\"] url_parsing")]),
-                    "contact_mapping" => (422, vec![format!("[\"body\",\"{name}\",\"x\"] string_too_long")]),
+                    "recording_url" => (422, vec![format!("[\"body\",\"{name}\"] value_error")]),
                     "entity_id" => (422, vec![format!("[\"body\",\"{name}\"] not_found")]),
-                    "custom_fields" => (422, vec![format!("[\"body\",\"{name}\",\"x\"] extra_forbidden")]),
+                    "custom_fields" | "field_values" => {
+                        (422, vec![format!("[\"body\",\"{name}\",\"x\"] extra_forbidden")])
+                    }
                     "name" if route.name == routes::UPDATE_CONTACT_CUSTOM_FIELD.name => {
                         (422, vec![format!("[\"body\",\"{name}\"] value_error")])
                     }
