@@ -325,7 +325,7 @@ const BYTES: usize = 1_000_000;
 /// The most bytes that an operation takes in the template that SAM has expanded, and the bytes of all else.
 /// `template/expand.py` beside this file measures them.
 const BYTES_OF_AN_OPERATION: usize = 2_990;
-const OTHER_BYTES: usize = 91_000;
+const OTHER_BYTES: usize = 93_000;
 
 /// The least number of operations that must fit.
 const OPERATIONS: usize = 300;
