@@ -111,7 +111,8 @@ pub async fn delete_many<R: Listed<Of = (), Id: Id>>(
     check: impl Fn(&R) -> Result<()> + Sync,
 ) -> Result<Deleted<DeletedRecords>> {
     let distinct: BTreeSet<R::Id> = ids.iter().copied().collect();
-    let mut removals = cx.table.remove_many::<R, Error>(&distinct, check).await?;
+    // In a box: the future is nested too deeply for the compiler otherwise.
+    let mut removals = Box::pin(cx.table.remove_many::<R, Error>(&distinct, check)).await?;
     let mut items = Vec::with_capacity(ids.len());
     for (index, id) in ids.iter().enumerate() {
         let (outcome, issues) = match removals.insert(*id, Ok(false)) {
