@@ -24,7 +24,7 @@ from standardwebhooks import Webhook
 BUILD, PAYMENT_PORT = WORK / "build", 8002
 # A megabyte costs milliseconds of a cold start. A binary that contains a text of `LARGER` has an HTTP client of its own
 # or all time zones. The functions in `ALL_KINDS` handle every kind of record, and no caller waits for them.
-ZIP_LIMIT, LARGER_ZIP_LIMIT = 3_700_000, 4_300_000
+ZIP_LIMIT, LARGER_ZIP_LIMIT = 3_700_000, 4_500_000
 LARGER, ALL_KINDS = (b"/reqwest-", b"Antarctica/"), ("RecordChangedFunction", "RedriveFunction", "RunExportsFunction")
 
 INTERNAL_ERROR = {"detail": [{"loc": [], "msg": "Internal server error", "type": "internal_error"}]}

@@ -9,7 +9,12 @@ pub fn operation_id(kebab_case: &str) -> String {
     letters.next().map(|first| first.to_ascii_lowercase()).into_iter().chain(letters).collect()
 }
 
-/// The name of the component with this title. A generator of Python names a variable of a class `Event` as its member `event`.
+/// The name of the component with this title. A generator of Python names a variable of a class `Event` as its member
+/// `event`, and one of a class `ContactIds` as its member `contact_ids`.
 pub(super) fn component_name(title: &str) -> String {
-    if title == "Event" { "LoggedEvent".to_owned() } else { title.to_owned() }
+    match title {
+        "Event" => "LoggedEvent".to_owned(),
+        ids if ids.ends_with("Ids") => format!("Many{ids}"),
+        other => other.to_owned(),
+    }
 }
