@@ -95,7 +95,7 @@ def resealed(value, context: dict, source, target, key: str):
 
 
 def load(source, source_name: str, target, target_name: str, *keys) -> None:
-    """Copies a table's items, without counts: the stream makes them. `keys` are both KMS and the key that seals secrets."""
+    """Copies a table's items, without counts: the stream makes them. `keys`: both KMS, and the key that seals secrets."""
     pages = source.get_paginator("scan").paginate(TableName=source_name)
     items = [item for page in pages for item in page["Items"] if "#COUNTS#" not in item["pk"]["S"]]
     for place, item in enumerate(items):
@@ -259,7 +259,7 @@ def main(architecture: str, receives: str) -> None:
         step("demo set", load, client("dynamodb", demo[2]), demo[3], client("dynamodb", address), service.table, *kms)
         step("page", run, ".ci/page", service.url, "--deployed")
         step("bucket", tls_only, service)
-        # Two change the key of the tools. One answer, and a delete's, depend on the schedule; one on copied conversations.
+        # Two change the key of the tools. The answers of three depend on the schedule, on deletes, and on whole copies.
         later = ("unknown", "delete-", "update-key", "revoke-key", "update-campaign.completed", "read-analytics.by-day")
         step("recorded events", replay, service, local[1], *(part for name in later for part in ("--skip", name)))
         step("document", document, service)
