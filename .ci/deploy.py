@@ -95,7 +95,7 @@ def resealed(value, context: dict, source, target, key: str):
 
 
 def load(source, source_name: str, target, target_name: str, *keys) -> None:
-    """Copies a table's items, without counts: the stream makes them. `keys`: both KMS, and the key that seals secrets."""
+    """Copies a table's items, but no counts: the stream makes them. `keys`: both KMS, and the key that seals."""
     pages = source.get_paginator("scan").paginate(TableName=source_name)
     items = [item for page in pages for item in page["Items"] if "#COUNTS#" not in item["pk"]["S"]]
     for place, item in enumerate(items):
