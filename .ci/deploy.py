@@ -173,8 +173,8 @@ def journey(service: Deployment, scratch: str, receives: str) -> None:
     expect(kinds == {"conversation.closed"} and len(ids) == len(told), f"the receiver got {told}")
     partition, table = f"ORG#{made['org_id']}", client("dynamodb", service.emulator)
     # Heads and holes keep the next number of a list, and counters of quotas stay, with 0. The health of an endpoint is
-    # removed at its next turn.
-    kept = re.compile(r"#LIST#[^#]+(#HOLES)?|#ENDPOINT_HEALTH#.*|#METERS#.*")
+    # removed at its next turn. The guard of suppressions stays.
+    kept = re.compile(r"#LIST#[^#]+(#HOLES)?|#ENDPOINT_HEALTH#.*|#METERS#.*|#SUPPRESSION_GUARD")
 
     def left() -> list[dict]:
         pages = table.get_paginator("scan").paginate(TableName=service.table)
