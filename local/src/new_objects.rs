@@ -92,7 +92,7 @@ impl Notified {
         }
     }
 
-    /// Tells of each object as it comes.
+    /// Invokes `note-upload` for each new object.
     pub async fn run(self: Arc<Self>) {
         loop {
             if let Err(trouble) = self.drain().await {

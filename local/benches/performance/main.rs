@@ -113,7 +113,7 @@ enum Measure {
     Neighbours,
     /// Contacts and deferred deliveries of a tick, by its processor time
     Ticks,
-    /// The dispatch of a campaign beside a hundred thousand suppressions
+    /// The dispatch of a campaign in an organisation with 100,000 suppressions
     Suppressions,
     /// Bodies of 256 KiB that mean no good, beside a plain parse
     Bodies,

@@ -107,7 +107,7 @@ impl Links<Conversation> for CapturedIntent {
     }
 }
 
-// No operation removes a single captured intent: those of a conversation and an intent go with one of the two.
+// No operation removes one captured intent: with its conversation or its intent, all captures of the two are removed.
 impl Marks for CapturedIntent {
     fn marked(&self, tenant: &Tenant) -> Key {
         Conversation::key(tenant, self.conversation_id)

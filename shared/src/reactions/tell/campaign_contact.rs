@@ -1,4 +1,4 @@
-//! Tells of the contacts of campaigns: the end of a delivery, and an outcome that a connector has told.
+//! The events of a campaign's contacts: a delivery has ended, or a connector has reported an outcome.
 
 use super::{ChangeEvents, Telling, Told, made};
 use crate::records::campaign::{self, Campaign, CampaignContact};
