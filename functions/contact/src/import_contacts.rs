@@ -8,7 +8,7 @@ impl Operation for ImportContacts {
     type Path = ();
     type Query = ();
     type Body = NewContacts;
-    type Reply = Created<ImportedContacts>;
+    type Reply = Created<ImportedAll<Contact>>;
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
         contact::import(cx, request.body).await.map(Created)

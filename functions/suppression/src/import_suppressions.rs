@@ -8,7 +8,7 @@ impl Operation for ImportSuppressions {
     type Path = ();
     type Query = ();
     type Body = NewSuppressions;
-    type Reply = Created<ImportedSuppressions>;
+    type Reply = Created<ImportedAll<Suppression>>;
 
     async fn handle(cx: &Context<'_>, request: Request<Self>) -> Result<Self::Reply> {
         suppression::import(cx, request.body).await.map(Created)

@@ -20,7 +20,7 @@ use crate::table::TableError;
 use crate::table::item::{Item, number, text};
 use crate::table::keys::{Key, TTL};
 use crate::table::stored::{Single, Stored};
-use crate::values::hash::sha256;
+use crate::values::hash::uuid_of;
 use crate::values::id::{AssistantId, ConversationId, Id, WidgetId};
 use crate::values::json::JsonObject;
 use crate::values::tenant::Tenant;
@@ -49,9 +49,7 @@ impl EventId {
     /// The id of the event that a change of `record` makes. `change` is what no other change of it has.
     pub fn of_change(kind: EventKind, record: Uuid, change: &str) -> Self {
         let parts = [kind.as_str().as_bytes(), b" ", record.as_bytes(), b" ", change.as_bytes()];
-        let mut bytes = [0; 16];
-        bytes.copy_from_slice(&sha256(parts)[..16]);
-        Self(uuid::Builder::from_custom_bytes(bytes).into_uuid())
+        Self(uuid_of(parts))
     }
 }
 
