@@ -76,7 +76,7 @@ pub fn document(root: &Path) -> Value {
         .iter()
         .map(|(status, name, meaning)| ((*name).to_owned(), response(*status, meaning, &failure, &Map::new())));
     let failures: Map<_, _> = failures.collect();
-    let events = event::schemas().into_iter().chain(shared::reactions::tell::schemas());
+    let events = event::schemas().into_iter().chain(shared::reactions::emit::schemas());
     let webhooks: Map<_, _> = events
         .map(|(kind, schema)| (kind.to_string(), webhook(root, kind.as_str(), schema, &mut components)))
         .collect();

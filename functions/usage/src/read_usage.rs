@@ -1,4 +1,4 @@
-//! `GET /api/v1/usage`: tells what a user has used up of its billing plan, and when the counts reset.
+//! `GET /api/v1/usage`: reads what a user has used up of its billing plan, and when the counts reset.
 
 use shared::prelude::*;
 

@@ -160,7 +160,7 @@ crate::record! {
         own(filter) status: CampaignStatus = CampaignStatus::NotStarted,
         /// Number of contacts in each status.
         own counts: Counts = Counts::default(),
-        /// Number of contacts with each outcome that a connector has told. An event of the campaign has none.
+        /// Number of contacts with each outcome that a connector has reported. An event of the campaign has none.
         own outcomes: OutcomeCounts = OutcomeCounts::default(),
         /// Time of the first execution; null for a campaign that was run at once. A time without an offset is local to `time_zone`.
         input start_time: Option<ZonedTime> = None,

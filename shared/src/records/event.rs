@@ -1,4 +1,4 @@
-//! Events: what is told of changes of records. They are kept in a log for 30 days, in a fixed order.
+//! Events: what receivers learn of changes of records. They are kept in a log for 30 days, in a fixed order.
 //!
 //! The log of an organisation is a chain of pages. A page has the ids of the events of one batch of the stream, and one
 //! transaction writes it together with the events themselves. It has the number after the page before, and nothing may
@@ -40,7 +40,7 @@ const DAY: i64 = 86_400;
 pub const HAVE_TRANSCRIPTS: [EventKind; 3] =
     [EventKind::CONVERSATION_OPENED, EventKind::CONVERSATION_UPDATED, EventKind::CONVERSATION_CLOSED];
 
-/// The id of an event. It follows from the change that it tells of. So a change that is processed again makes no second
+/// The id of an event. It follows from the change. So a change that is processed again makes no second
 /// event, and receivers recognise a repeat by the id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct EventId(pub Uuid);
@@ -104,7 +104,7 @@ impl Schema for EventId {
     }
 }
 
-/// The word `event`, by which receivers tell an event from other objects.
+/// The word `event`, by which receivers distinguish an event from other objects.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct EventWord;
 
@@ -283,7 +283,7 @@ crate::object! {
 impl EventTypes {
     /// All of them.
     pub fn all() -> Self {
-        let mut items: Vec<_> = EventKind::told().collect();
+        let mut items: Vec<_> = EventKind::emitted().collect();
         items.sort();
         Self { total: items.len() as u64, items }
     }

@@ -30,7 +30,7 @@ pub type Prompt = Text<131_072>;
 pub type MessageText = Text<32_768>;
 /// The text of a message that is not empty.
 pub type SomeText = NonEmpty<32_768>;
-/// A caller's own identifier of what it tells. It is not empty.
+/// A caller's own identifier of what it reports. It is not empty.
 pub type ExternalId = NonEmpty<256>;
 
 impl<const LONGEST: usize> Text<LONGEST> {

@@ -107,7 +107,7 @@ async fn reporting(
     campaign: &Campaign,
     now: Timestamp,
 ) -> Result<bool, TableError> {
-    // The stream takes the contact by its record, and tells of the outcome.
+    // The stream takes the contact by its record, and emits an event of the outcome.
     let change = UpdateExpression::new()
         .add("version", number(1))
         .set("status", text(is.status.as_str()))
