@@ -1,7 +1,11 @@
-//! Tests that each `curl` command of the pages for callers is a request that the document of the API has.
-//! The pages whose commands a test runs are not among them.
+//! Tests that each `curl` command of the pages for callers is a request that the document of the API has, and that the page of
+//! kept data has the times of the code. The pages whose commands a test runs are not among them.
 
 use serde_json::Value;
+use shared::bucket::kept::KEPT_DAYS;
+use shared::records::analytics::counters::COUNTED_DAYS;
+use shared::records::{delivery, event};
+use shared::request::claim;
 use shared::routes;
 
 use crate::support::documented::{DOCUMENT, compare, escaped};
@@ -96,5 +100,29 @@ fn each_command_of_the_pages_is_a_request_of_the_document() {
                 compare(&format!("{pointer}/requestBody/content/application~1json/schema"), &body, &case);
             }
         }
+    }
+}
+
+#[test]
+fn the_page_of_kept_data_has_the_times_of_the_code() {
+    let (page, template, settings) = (read("docs/PRIVACY.md"), read("template.yaml"), read("samconfig.toml"));
+    let after = |text: &str, begin: &str| text.split(begin).nth(1).unwrap().to_owned();
+    let number =
+        |text: &str| text.split(|c: char| !c.is_ascii_digit()).find(|part| !part.is_empty()).unwrap().to_owned();
+    let default = |parameter: &str| number(&after(&after(&template, &format!("\n  {parameter}:")), "Default:"));
+    let logs = (default("LogRetentionInDays"), number(&after(&settings, "LogRetentionInDays=")));
+    let rows = [
+        ("the answer to a request with an `Idempotency-Key`", format!("{} hours", claim::KEPT / 3600)),
+        ("events of the ", format!("{} days", event::EVENT_DAYS)),
+        ("deliveries", format!("{} days after their end", delivery::KEPT / 86_400)),
+        ("counts over time", format!("{COUNTED_DAYS} days")),
+        ("changes that the service could not handle", format!("{KEPT_DAYS} days")),
+        ("the audit list", format!("{} days (`AuditDays`)", default("AuditDays"))),
+        ("logs of functions", format!("{} days, {} in production (`LogRetentionInDays`)", logs.0, logs.1)),
+    ];
+    for (data, kept) in rows {
+        let row =
+            page.lines().find(|line| line.starts_with(&format!("| {data}"))).unwrap_or_else(|| panic!("no {data}"));
+        assert!(row.ends_with(&format!("| {kept} |")), "{kept}: {row}");
     }
 }
