@@ -20,7 +20,7 @@ const WITH_VALUE: [&str; 2] = ["-H", "--form"];
 fn commands(page: &str) -> Vec<Vec<String>> {
     let text = read(page);
     let blocks = text.split("```sh\n").skip(1).map(|block| block.split("```").next().unwrap());
-    blocks.flat_map(|block| lines(block)).collect()
+    blocks.flat_map(lines).collect()
 }
 
 /// The words of each command, as a shell reads them. Variables stay as they are written.
