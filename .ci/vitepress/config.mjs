@@ -16,18 +16,22 @@ function pageOf(from, link) {
 
 const contents = 'docs/index.md'
 const sections = readFileSync(join(site, contents), 'utf8').split(/^## /m).slice(1).map((section) => {
-  const links = [...section.matchAll(/\]\(([^)\s]+)\)/g)].map(([, link]) => pageOf(contents, link)).filter(Boolean)
-  return { heading: section.split('\n')[0], pages: [...new Set(links)] }
-}).filter((section) => section.pages.length)
+  const items = new Map()
+  for (const [, text, target] of section.matchAll(/\[([^\]]+)\]\(([^)\s]+)\)/g)) {
+    const page = pageOf(contents, target)
+    if (page && !items.has(page)) items.set(page, text.replaceAll('`', ''))
+  }
+  return { heading: section.split('\n')[0], items }
+}).filter((section) => section.items.size)
 
-const listed = new Set(sections.flatMap((section) => section.pages))
+const listed = new Set(sections.flatMap((section) => [...section.items.keys()]))
 const pages = ['.', 'docs'].flatMap((folder) => readdirSync(join(site, folder)).map((name) => posix.join(folder, name)))
 const missing = pages.filter((page) => page.endsWith('.md') && ![contents, 'index.md'].includes(page) && !listed.has(page))
 if (missing.length) throw new Error(`docs/README.md has no link to ${missing.join(', ')}`)
 
 const link = (page) => `/${page.replace(/(index)?\.md$/, '')}`
-const entry = (page) => ({ text: title(page), link: link(page) })
-const decisions = readdirSync(join(site, 'docs/adr')).filter((name) => /^\d/.test(name)).map((name) => entry(`docs/adr/${name}`))
+const entry = (page, text = title(page)) => ({ text: text[0].toUpperCase() + text.slice(1), link: link(page) })
+const decisions = readdirSync(join(site, 'docs/adr')).filter((name) => /^\d/.test(name)).sort().map((name) => entry(`docs/adr/${name}`))
 
 /** As GitHub makes the anchor of a heading, so that links work there and here. */
 const slugify = (heading) => heading.trim().toLowerCase().replaceAll(/[^\p{L}\p{N}\p{M}\p{Pc} -]/gu, '').replaceAll(' ', '-')
@@ -59,16 +63,20 @@ export default defineConfig({
   description: 'A serverless API for conversational assistants',
   base: process.env.SITE_BASE ?? '/',
   outDir: process.env.OUT,
-  lastUpdated: false,
+  head: [['link', { rel: 'icon', href: 'data:,' }]],
   markdown: { anchor: { slugify }, config: links },
   themeConfig: {
-    search: { provider: 'local' },
+    // A decision often has the word, and seldom the answer.
+    search: {
+      provider: 'local',
+      options: { miniSearch: { searchOptions: { boostDocument: (id) => (id.includes('/adr/') ? 0.2 : 1) } } },
+    },
     outline: [2, 3],
     externalLinkIcon: true,
     nav: [{ text: 'All documents', link: '/docs/' }],
     sidebar: [
       { text: 'Start', items: [entry('index.md'), entry(contents)] },
-      ...sections.map(({ heading, pages }) => ({ text: heading, collapsed: false, items: pages.map(entry) })),
+      ...sections.map(({ heading, items }) => ({ text: heading, collapsed: false, items: [...items].map(([page, text]) => entry(page, text)) })),
       { text: 'Decisions', collapsed: true, items: decisions },
     ],
   },

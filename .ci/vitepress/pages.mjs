@@ -48,7 +48,7 @@ function add(path) {
   }
 }
 
-const inFolder = (folder) => readdirSync(join(root, folder)).filter((name) => name.endsWith('.md')).map((name) => posix.join(folder, name))
+const inFolder = (folder) => readdirSync(join(root, folder)).filter((name) => name.endsWith('.md')).sort().map((name) => posix.join(folder, name))
 const pages = [...inFolder('.'), ...inFolder('docs'), ...inFolder('docs/adr')]
 const isPage = (path) => pages.includes(path)
 pages.forEach(add)
