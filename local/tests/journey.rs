@@ -443,8 +443,10 @@ async fn an_organisation_with_only_a_key_completes_the_journey() {
     let mut journey = Journey::begin().await;
     journey.write(
         "# From an empty organisation to a sent campaign, and back\n\n\
-         This page goes through the whole API in `curl` commands. You can run them as they stand, in one shell, as `.ci/journey` does. You need\n\
-         `jq`, and three variables:\n\
+         This page goes through the whole API in `curl` commands, with their answers. It begins with an assistant and ends with the deletion of all\n\
+         records. Each command runs as it stands, in one shell and in this order. `.ci/journey` runs them too.\n\
+         \n\
+         You need `jq`, and three variables:\n\
          \n\
          | Variable | Value |\n\
          | --- | --- |\n\
@@ -452,8 +454,8 @@ async fn an_organisation_with_only_a_key_completes_the_journey() {
          | `KEY` | a key with the role `admin` of an organisation that has no records yet. With `cargo local`, take the first key that it prints, although its organisation has records. [OPERATIONS.md](OPERATIONS.md#issue-and-revoke-keys) says how to issue a key in a deployed stack |\n\
          | `RECEIVER` | the address of a server that receives events; with `cargo local`, `$API/inbox/events` leads to its [inbox](CONSOLE.md#the-inbox) |\n\
          \n\
-         A test sent every request below to `cargo local`, in this order, and the answers are the real ones. Ids, times and secrets differ from\n\
-         run to run; on this page they are always the same.",
+         The answers are real: a test sent every request below to `cargo local`, in this order. Ids, times and secrets differ from run to run. On\n\
+         this page they are always the same.",
     );
     prepare(&mut journey).await;
     converse(&mut journey).await;

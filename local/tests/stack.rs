@@ -28,6 +28,7 @@ mod delete_many;
 mod deletes;
 mod demo;
 mod document;
+mod documents;
 mod event_log;
 mod events;
 mod examples;
