@@ -24,14 +24,20 @@ const sections = readFileSync(join(site, contents), 'utf8').split(/^## /m).slice
   return { heading: section.split('\n')[0], items }
 }).filter((section) => section.items.size)
 
-const listed = new Set(sections.flatMap((section) => [...section.items.keys()]))
-const pages = ['.', 'docs'].flatMap((folder) => readdirSync(join(site, folder)).map((name) => posix.join(folder, name)))
-const missing = pages.filter((page) => page.endsWith('.md') && ![contents, 'index.md'].includes(page) && !listed.has(page))
+/** A page must be in the table of contents, or in a folder that is there. */
+const listed = new Set([contents, 'index.md', ...sections.flatMap((section) => [...section.items.keys()])])
+const pages = [...readdirSync(site), ...readdirSync(join(site, 'docs'), { recursive: true }).map((name) => posix.join('docs', name))]
+  .filter((name) => name.endsWith('.md')).sort()
+const missing = pages.filter((page) => !listed.has(page) && (dirname(page) === 'docs' || !listed.has(posix.join(dirname(page), 'index.md'))))
 if (missing.length) throw new Error(`docs/README.md has no link to ${missing.join(', ')}`)
 
 const link = (page) => `/${page.replace(/(index)?\.md$/, '')}`
-const entry = (page, text = title(page)) => ({ text: text[0].toUpperCase() + text.slice(1), link: link(page) })
-const decisions = readdirSync(join(site, 'docs/adr')).filter((name) => /^\d/.test(name)).sort().map((name) => entry(`docs/adr/${name}`))
+/** An entry of the side bar. The page of a folder has the other pages of the folder below it. */
+function entry(page, text = title(page)) {
+  const isOfFolder = page.endsWith('/index.md') && page !== contents
+  const below = isOfFolder ? pages.filter((other) => other !== page && dirname(other) === dirname(page)).map((other) => entry(other)) : []
+  return { text: text[0].toUpperCase() + text.slice(1), link: link(page), ...(below.length && { collapsed: true, items: below }) }
+}
 
 /** As GitHub makes the anchor of a heading, so that links work there and here. */
 const slugify = (heading) => heading.trim().toLowerCase().replaceAll(/[^\p{L}\p{N}\p{M}\p{Pc} -]/gu, '').replaceAll(' ', '-')
@@ -76,8 +82,7 @@ export default defineConfig({
     nav: [{ text: 'All documents', link: '/docs/' }],
     sidebar: [
       { text: 'Start', items: [entry('index.md'), entry(contents)] },
-      ...sections.map(({ heading, items }) => ({ text: heading, collapsed: false, items: [...items].map(([page, text]) => entry(page, text)) })),
-      { text: 'Decisions', collapsed: true, items: decisions },
+      ...sections.map(({ heading, items }) => ({ text: heading, collapsed: false, items: [...items].map((item) => entry(...item)) })),
     ],
   },
 })

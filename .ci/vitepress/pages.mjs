@@ -1,4 +1,4 @@
-// Collects what the site shows in one folder: the pages, the list of decisions, the diagrams as pictures, and the files to which pages link.
+// Collects what the site shows in one folder: the pages, a list of the pages of each folder, the diagrams as pictures, and the files to which pages link.
 import { createHash } from 'node:crypto'
 import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join, posix } from 'node:path'
@@ -48,12 +48,19 @@ function add(path) {
   }
 }
 
-const inFolder = (folder) => readdirSync(join(root, folder)).filter((name) => name.endsWith('.md')).sort().map((name) => posix.join(folder, name))
-const pages = [...inFolder('.'), ...inFolder('docs'), ...inFolder('docs/adr')]
+const found = (folder, recursive) =>
+  readdirSync(join(root, folder), { recursive }).filter((name) => name.endsWith('.md')).sort().map((name) => posix.join(folder, name))
+const pages = [...found('.', false), ...found('docs', true)]
 const isPage = (path) => pages.includes(path)
 pages.forEach(add)
-const decisions = inFolder('docs/adr').map((path) => {
-  const title = readFileSync(join(root, path), 'utf8').match(/^# (.*)$/m)[1]
-  return `- [${title}](${posix.basename(path)})`
-})
-writeFileSync(join(site, 'docs/adr/index.md'), `# Decisions\n\nEach page says what was decided, why, and what else was considered.\n\n${decisions.join('\n')}\n`)
+
+/** A folder without a page of its own gets one, with a link to each page in it. */
+for (const folder of new Set(pages.map(dirname))) {
+  if (existsSync(join(site, folder, 'index.md'))) continue
+  const links = pages.filter((page) => dirname(page) === folder).map((page) => {
+    const title = readFileSync(join(root, page), 'utf8').match(/^# (.*)$/m)[1]
+    return `- [${title}](${posix.basename(page)})`
+  })
+  const name = posix.basename(folder) === 'adr' ? 'Decisions' : posix.basename(folder)
+  writeFileSync(join(site, folder, 'index.md'), `# ${name[0].toUpperCase()}${name.slice(1)}\n\n${links.join('\n')}\n`)
+}
