@@ -28,11 +28,18 @@ use crate::support::sending::{Setup, events, id_of, loopback};
 const HEAD: &str = "\
 # What an operation costs
 
-`cargo generate` writes this page from measurements on the local stack. A test measures again and compares.
+This page says what each operation asks of the table. Use it to estimate a bill, or to see what a change made more expensive. [Prices](OPERATIONS.md#cost) are in dollars.
 
-- *Calls* are DynamoDB calls, without retries.
-- *Depth* is the number of calls that wait for one another. Each takes about 3 ms in the same region, so depth is the latency budget.
-- *Units* are capacity units as AWS bills them, for the demo set's small records. Larger records cost in proportion, per 4 KB read and per 1 KB written.
+Read a row from left to right:
+
+| Column | Meaning |
+| --- | --- |
+| Operation | the operation, and the case if there are several |
+| Calls | the calls of DynamoDB, without retries |
+| Depth | how many of these calls wait for one another. Each takes about 3 ms in the same region, so a depth of 3 takes about 9 ms |
+| Read units, write units | capacity units as AWS bills them, for the small records of the demo set. Larger records cost in proportion, per 4 KB read and per 1 KB written |
+
+`cargo generate` writes the figures from measurements on the local stack. A test measures again and compares.
 
 All rows are of a warm function that has seen the key in the last 5 seconds. Three cases cost more:
 
@@ -57,22 +64,30 @@ const WHOLE: &str = "
 ## With all that follows
 
 A row of the table above is the request alone. The functions on the stream and on schedules do the rest: they update filters, make and
-send events, and continue campaigns. This table has the sum, in two cases: the request comes alone, or it is one of fifty that come at the same time. In the second
-case the functions on the stream handle the changes together.
+send events, and continue campaigns. The table below has the sum, in two cases:
+
+- The request comes alone.
+- The request is one of fifty that come at the same time (*each of 50*). The functions on the stream handle the changes together.
+
+The columns mean:
 
 - *Requests* are sent by a caller.
 - *Invocations* are those of the functions on the stream and on schedules.
 - *Units* are rounded to the nearest half.
 
-The rows of a campaign include its two ticks. A further attempt includes the tick that finds it.
+What the rows include:
 
-The rows include [counts over time](ANALYTICS.md): a change that counts takes 4 write units alone, and 2 to 2.4 in a batch of 100.
+- The rows of a campaign include its two ticks.
+- A further attempt includes the tick that finds it.
+- All rows include [counts over time](ANALYTICS.md). A change that counts takes 4 write units alone, and 2 to 2.4 in a batch of 100.
 
-An organisation without a webhook pays nothing for events: each process of the function on the stream reads its webhooks once in 30 seconds, with
-one call of one read unit, if a record of it changes. At 500 changes a second that is some seven calls for 10,000 changes. With a webhook, the log
-takes some four write units for an event alone, and 2.3 in a batch of 100; a delivery of it takes six or five more until it is sent.
-While lanes of the stream write to the log at the same time, transactions are refused and made again: at 500 changes a second an event took 4.4 units
-([figures](performance.json)).
+What events cost:
+
+- An organisation without a webhook pays nothing for events. Each process of the function on the stream reads its webhooks once in 30 seconds, with
+  one call of one read unit, if a record of it changes. At 500 changes a second that is some seven calls for 10,000 changes.
+- With a webhook, the log takes some four write units for an event alone, and 2.3 in a batch of 100. A delivery of it takes six or five more until it is sent.
+- While lanes of the stream write to the log at the same time, transactions are refused and made again. At 500 changes a second an event took 4.4 units
+  ([figures](performance.json)).
 
 | What | Requests | Invocations | Read units | Write units |
 | --- | ---: | ---: | ---: | ---: |

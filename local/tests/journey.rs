@@ -451,7 +451,7 @@ async fn an_organisation_with_only_a_key_completes_the_journey() {
          | Variable | Value |\n\
          | --- | --- |\n\
          | `API` | the address of the API without `/api/v1`; with `cargo local`, `http://127.0.0.1:3000` |\n\
-         | `KEY` | a key with the role `admin` of an organisation that has no records yet. With `cargo local`, take the first key that it prints, although its organisation has records. [OPERATIONS.md](OPERATIONS.md#keys) says how to issue a key in a deployed stack |\n\
+         | `KEY` | a key with the role `admin` of an organisation that has no records yet. With `cargo local`, take the first key that it prints, although its organisation has records. [OPERATIONS.md](OPERATIONS.md#issue-and-revoke-keys) says how to issue a key in a deployed stack |\n\
          | `RECEIVER` | the address of a server that receives events; with `cargo local`, `$API/inbox/events` leads to its [inbox](CONSOLE.md#the-inbox) |\n\
          \n\
          The answers are real: a test sent every request below to `cargo local`, in this order. Ids, times and secrets differ from run to run. On\n\

@@ -39,13 +39,13 @@ fn the_page_explains_exactly_the_alarms_of_the_template() {
     };
     let wanted: BTreeSet<_> = resources.iter().filter(|name| name.ends_with("Alarm")).map(kind).collect();
     assert!(wanted.len() > 4, "{wanted:?}");
-    let explained = first_cells(&page(), "Alarms").into_iter().filter(|name| name.ends_with("Alarm"));
+    let explained = first_cells(&page(), "Act on an alarm").into_iter().filter(|name| name.ends_with("Alarm"));
     assert_eq!(explained.collect::<BTreeSet<_>>(), wanted);
 }
 
 #[test]
 fn the_page_explains_every_parameter() {
-    assert_eq!(first_cells(&page(), "Settings"), template_names("Parameters"));
+    assert_eq!(first_cells(&page(), "Change a setting"), template_names("Parameters"));
 }
 
 /// Runs the commands in their order. `ORG_ID` and `KEY_ID` come from earlier answers.

@@ -130,8 +130,8 @@ async fn the_diagrams_show_every_transition() {
     assert!(campaigns.iter().any(|line| line.contains("Paused --> Queued: resume")), "{campaigns:?}");
     assert!(deliveries.iter().any(|line| line.contains("Dead --> Ready: asked again")), "{deliveries:?}");
     let page = format!(
-        "<!-- Written by `cargo generate`. -->\n# States\n\nThe states of a campaign and of a delivery, and how each state follows another. `cargo generate` draws the diagrams from the functions that decide.\n\n\
-         ## A campaign\n\nThe arrows are commands of callers, and steps of the function that sends the campaign \
+        "<!-- Written by `cargo generate`. -->\n# States\n\nThis page shows the states of a campaign and of a delivery. Look here if a campaign or a delivery is not where you expect it.\n\nRead an arrow like this: `Paused` → `Queued` with the word *resume* means that a paused campaign becomes queued when a caller resumes it. `cargo generate` draws the diagrams\nfrom the functions that decide.\n\n\
+         ## A campaign\n\nThe arrows are commands of callers (*cancel*, *pause*, *resume*, *retry*), and steps of the function that sends the campaign \
          ([`state.rs`](../shared/src/records/campaign/state.rs)). A schedule and its time window decide between `Queued` and `Waiting`.\n\n{}\n\
          ## A delivery\n\nThe arrows are events in the life of the delivery ([`state.rs`](../shared/src/records/delivery/state.rs)).\n\n{}",
         diagram(campaigns),

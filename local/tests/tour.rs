@@ -8,7 +8,7 @@ fn the_tour_names_existing_files_and_items() {
     let page = read("docs/TOUR.md");
     let mut seen = 0;
     for (before, after) in page.match_indices("](").map(|(at, _)| (&page[..at], &page[at + 2..])) {
-        let (label, target) = (before.rsplit('[').next().unwrap(), after.split(')').next().unwrap());
+        let (label, target) = (before.rsplit('[').next().unwrap(), after.split([')', '#']).next().unwrap());
         let file = root().join("docs").join(target);
         assert!(file.exists(), "{label}: there is no {target}");
         let Some(name) = label.strip_prefix('`').and_then(|label| label.strip_suffix('`')) else { continue };

@@ -13,10 +13,12 @@ const WIDTH: usize = 118;
 const HEAD: &str = "\
 # Performance
 
-`cargo performance` writes this page. It measures the release binaries as they would be deployed, on one machine and
-not on AWS Lambda. A figure may have a reference, with which it is compared, and a bound, within which it must be. A
-reference comes from the same run, unless `cargo performance --count` has counted the function again since. Calls, units
-and bytes are the same on every run, and instructions within one percent on the same machine. Seconds vary.
+This page says how fast the service is, and which bounds it keeps. `cargo performance` writes it. It measures the
+release binaries as they would be deployed, on one machine and not on AWS Lambda.
+
+A figure may have a *reference*, with which it is compared, and a *bound*, within which it must be. A reference comes
+from the same run, unless `cargo performance --count` has counted the function again since. Calls, units and bytes are
+the same on every run. Instructions are within one percent on the same machine. Seconds vary.
 ";
 
 const REPEAT: &str = "

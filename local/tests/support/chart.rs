@@ -130,15 +130,53 @@ pub async fn page(read: &[BTreeSet<&'static str>], filters: &BTreeMap<&str, BTre
 const TEXT: &str = "<!-- Written by `cargo generate`. -->
 # The keys of the table
 
-This page says which key each item of the DynamoDB table has, how many items share a partition, and which file makes the key.
+All records are items of one DynamoDB table. This page says which key each item has, how many items share a partition, and which file makes the key. Look here
+before you add a key, or if you read the table by hand.
 
-A test runs the operations, a campaign, deliveries, payments, cascades and filters. It fails if an item has a key that has none of the forms below, if no
-item has one of these forms, or if a file does not make the key that the chart names it for ([`table.rs`](../local/tests/table.rs),
-[`forms.rs`](../local/tests/support/forms.rs)). The column *Read* says how functions read the items while the test ran: by the whole key, or by a query of
-the partition. If the column is empty, only a condition of a write or the table's stream looks at the item.
+| You want to | Read |
+| --- | --- |
+| understand how a list is stored | [How it is laid out](#how-it-is-laid-out) |
+| find the key of an item | [Items of an organisation](#items-of-an-organisation), [Other items](#other-items), [The index `Due`](#the-index-due) |
+| know what a word in `<…>` stands for | [Placeholders](#placeholders) |
+| know by which fields a list is filtered | [The lists](#the-lists) |
 
-DynamoDB gives each partition key 1,000 write units and 3,000 read units a second ([ADR 32](adr/0032-partitions-are-counted.md)). A partition may have
-any number of items.
+## How it is laid out
+
+Here are three items of the demo set: a link between a tag and an entity, one of the two pointers to it, and the first block of the set of all links of this tag.
+
+```json
+{example}```
+
+The items follow these rules:
+
+- **Lists.** The rows of a list are numbered from 0 on in the order in which they are made. This number, the *ordinal*, is the sort key of the row and the
+  last part of its id. So the id alone leads to the row ([ADR 2](adr/0002-ids-carry-ordinals.md)). The head has the next ordinal.
+- **Spread rows.** Of some records, a list that has reached {table/reservation.rs:LONG} rows continues at the ordinal 2⁴², in {table/keys.rs:SHARDS} other partitions.
+  {table/keys.rs:NEIGHBOURS} neighbours share a partition ([ADR 33](adr/0033-long-lists-are-spread.md)).
+- **Tokens.** An append first takes an ordinal from the head, then writes the row. In between, the head has a *token*: an attribute whose value is the
+  ordinal. A reader who finds a token looks whether the row is there ([ADR 18](adr/0018-ordinals-are-reserved.md)).
+- **Holes.** A removed row leaves a *hole*. A *block* is {table/ordinals.rs:BLOCK} ordinals: its item has the set of its holes. A *section* is {table/ordinals.rs:SECTION} blocks: its item, beside the
+  head, counts the holes of each. One query reads the head with all sections, so it knows the total and the place of each page.
+  If rows expire, the first sections have only holes in the end. Then their items are removed, and the head has the number of ordinals that are cut off
+  ([ADR 34](adr/0034-ended-deliveries-expire.md)).
+- **Sets.** The rows with the same value in a field, or in several fields, are a *set*. An ordinal is a bit. The item of a block has {table/ordinals.rs:BLOCK} bits, the item of a
+  section counts the bits of its blocks, and behind the first {table/ordinals.rs:SECTION} sections a *volume* counts those of {table/ordinals.rs:SECTION} sections. The function on the
+  table's stream writes the sets, a moment after the rows ([ADR 12](adr/0012-filters-are-sets-of-bits.md)).
+- **Pointers.** A pointer has the key that somebody looks for, and the attribute `id`: the id of the row. The transaction that writes the row writes its
+  pointers too.
+
+## How to read the charts
+
+- *Partition key* and *Sort key* together are the key of an item.
+- *Items in a partition* says how many items share the partition key. DynamoDB gives each partition key 1,000 write units and 3,000 read units a second
+  ([ADR 32](adr/0032-partitions-are-counted.md)). A partition may have any number of items.
+- *Read* says how functions read the items while the test ran: by the whole key, or by a query of the partition. If the column is empty, only a condition of a
+  write or the table's stream looks at the item.
+- *Key made in* names the file that makes the key.
+
+A test runs the operations, a campaign, deliveries, payments, cascades and filters ([`table.rs`](../local/tests/table.rs),
+[`forms.rs`](../local/tests/support/forms.rs)). It fails in three cases: an item has a key of none of the forms below, no item has one of these forms, or a file does
+not make the key that the chart names it for.
 
 ## Items of an organisation
 
@@ -164,30 +202,7 @@ the list has sets.
 
 `<…>` is an id (UUID), except for these:
 
-{placeholders}
-## How it is laid out
-
-- **Lists.** The rows of a list are numbered from 0 on in the order in which they are made. This number, the *ordinal*, is the sort key of the row and the
-  last part of its id. So the id alone leads to the row ([ADR 2](adr/0002-ids-carry-ordinals.md)). The head has the next ordinal.
-- **Spread rows.** Of some records, a list that has reached {table/reservation.rs:LONG} rows continues at the ordinal 2⁴², in {table/keys.rs:SHARDS} other partitions.
-  {table/keys.rs:NEIGHBOURS} neighbours share a partition ([ADR 33](adr/0033-long-lists-are-spread.md)).
-- **Tokens.** An append first takes an ordinal from the head, then writes the row. In between, the head has a *token*: an attribute whose value is the
-  ordinal. A reader who finds a token looks whether the row is there ([ADR 18](adr/0018-ordinals-are-reserved.md)).
-- **Holes.** A removed row leaves a *hole*. A *block* is {table/ordinals.rs:BLOCK} ordinals: its item has the set of its holes. A *section* is {table/ordinals.rs:SECTION} blocks: its item, beside the
-  head, counts the holes of each. One query reads the head with all sections, so it knows the total and the place of each page.
-  If rows expire, the first sections have only holes in the end. Then their items are removed, and the head has the number of ordinals that are cut off
-  ([ADR 34](adr/0034-ended-deliveries-expire.md)).
-- **Sets.** The rows with the same value in a field, or in several fields, are a *set*. An ordinal is a bit. The item of a block has {table/ordinals.rs:BLOCK} bits, the item of a
-  section counts the bits of its blocks, and behind the first {table/ordinals.rs:SECTION} sections a *volume* counts those of {table/ordinals.rs:SECTION} sections. The function on the
-  table's stream writes the sets, a moment after the rows ([ADR 12](adr/0012-filters-are-sets-of-bits.md)).
-- **Pointers.** A pointer has the key that somebody looks for, and the attribute `id`: the id of the row. The transaction that writes the row writes its
-  pointers too.
-
-Three items of the demo set: a link between a tag and an entity, one of the two pointers to it, and the first block of the set of all links of this tag.
-
-```json
-{example}```
-";
+{placeholders}";
 
 /// The chart in short, as a comment.
 pub fn comment() -> String {
