@@ -95,6 +95,8 @@ pub enum CampaignStep {
     Finish {
         /// The current lease.
         lease: Timestamp,
+        /// When the first contact that waits may be dispatched again.
+        again: Option<Timestamp>,
     },
     /// A contact waits for another attempt, which may begin at `at`.
     Again {
@@ -208,9 +210,9 @@ impl Campaign {
                 if now < due {
                     return None;
                 }
-                // Contacts that wait for another attempt come before a new execution: a pass over all of them finds them.
+                // Contacts that wait for another attempt come before a new execution.
                 if self.until_place.is_none() && self.again_at.is_some_and(|at| at <= now) {
-                    self.rewind();
+                    self.try_again();
                 }
                 // An execution ends with the last contact that the campaign has when the execution begins.
                 self.until_place = self.until_place.or(Some(self.places()));
@@ -227,7 +229,7 @@ impl Campaign {
             | CampaignStep::Release { lease }
             | CampaignStep::Interrupt { lease, .. }
             | CampaignStep::Defer { lease, .. }
-            | CampaignStep::Finish { lease }
+            | CampaignStep::Finish { lease, .. }
                 if phase != (CampaignPhase::Sending { lease }) =>
             {
                 return None;
@@ -236,13 +238,16 @@ impl Campaign {
             CampaignStep::Again { at } => self.await_attempt(at, now),
             CampaignStep::Renew { next, until, again, .. } => {
                 self.next_place = next;
-                self.again_at = self.again_at.into_iter().chain(again).min();
+                self.note_attempt(again);
                 self.enter(CampaignPhase::Sending { lease: until });
             }
             CampaignStep::Release { .. } => self.enter(CampaignPhase::Sending { lease: now }),
             CampaignStep::Interrupt { opens, .. } => self.enter(CampaignPhase::Waiting { at: opens }),
             CampaignStep::Defer { at, .. } => self.enter(CampaignPhase::Queued { at }),
-            CampaignStep::Finish { .. } => self.finish(now),
+            CampaignStep::Finish { again, .. } => {
+                self.note_attempt(again);
+                self.finish(now);
+            }
         }
         Some(self)
     }
@@ -292,9 +297,26 @@ impl Campaign {
         next.into_iter().chain(again).min()
     }
 
+    /// Begins to dispatch the contacts that wait for another attempt. This is no execution, and it has no places. The
+    /// time is cleared before the contacts are read, and noted again after that: a report in between notes its own.
+    fn try_again(&mut self) {
+        if !self.lists_waiting {
+            // Contacts without an item are found at their places.
+            return self.rewind();
+        }
+        (self.until_place, self.unscheduled, self.again_at) = (Some(self.next_place), true, None);
+    }
+
+    /// Notes when a contact may be dispatched again.
+    fn note_attempt(&mut self, at: Option<Timestamp>) {
+        self.again_at = self.again_at.into_iter().chain(at).min();
+    }
+
     /// Notes that a contact waits for another attempt at `at`. A pass under way ends first.
     fn await_attempt(&mut self, at: Timestamp, now: Timestamp) {
-        self.again_at = self.again_at.into_iter().chain([at]).min();
+        // No contact waits yet, so all that wait from now on have their items.
+        self.lists_waiting |= self.again_at.is_none() && self.until_place.is_none();
+        self.note_attempt(Some(at));
         match self.phase() {
             CampaignPhase::Dispatched | CampaignPhase::Completed => {
                 self.rest(now);
@@ -457,7 +479,11 @@ impl Campaign {
         let next = if under_way {
             schedule.opens(now.max(schedule.start))
         } else {
-            (self.until_place, self.unscheduled) = (None, false);
+            if self.until_place.take().is_some() {
+                // The contacts that wait for another attempt come at the end of an execution.
+                self.note_attempt(Some(now));
+            }
+            self.unscheduled = false;
             let next = self.execution_at.and_then(|at| if at > now { Some(at) } else { schedule.opens(now) });
             self.soonest(next, now)
         };
@@ -613,7 +639,7 @@ mod tests {
                 (CampaignStep::Release { lease }, CampaignPhase::Sending { lease: at(0) }),
                 (CampaignStep::Interrupt { lease, opens }, CampaignPhase::Waiting { at: opens }),
                 (CampaignStep::Defer { lease, at: opens }, CampaignPhase::Queued { at: opens }),
-                (CampaignStep::Finish { lease }, CampaignPhase::Dispatched),
+                (CampaignStep::Finish { lease, again: None }, CampaignPhase::Dispatched),
             ]
         };
         for (step, after) in steps(lease) {
@@ -636,17 +662,17 @@ mod tests {
         let mut campaign = in_phase(CampaignPhase::Waiting { at: at(60) }, true);
         campaign.interval = Some(serde_json::from_value(json!(60)).unwrap());
         let leased = campaign.after(CampaignStep::Lease { until: at(150) }, at(60)).unwrap();
-        let finished = leased.after(CampaignStep::Finish { lease: at(150) }, at(70)).unwrap();
+        let finished = leased.after(CampaignStep::Finish { lease: at(150), again: None }, at(70)).unwrap();
         assert_eq!(finished.phase(), CampaignPhase::Waiting { at: at(60 + 3600) });
         assert_eq!((finished.last_run_at, finished.next_place), (Some(at(70)), 2));
         // The contacts that were added to the last execution are sent before it ends.
         let mut last = in_phase(CampaignPhase::Waiting { at: at(60) }, true);
         last = last.after(CampaignStep::Lease { until: at(150) }, at(60)).unwrap();
         last.grow(3, at(61));
-        let open = last.after(CampaignStep::Finish { lease: at(150) }, at(70)).unwrap();
+        let open = last.after(CampaignStep::Finish { lease: at(150), again: None }, at(70)).unwrap();
         assert_eq!((open.phase(), open.next_place), (CampaignPhase::Sending { lease: at(70) }, 2));
         let again = open.after(CampaignStep::Lease { until: at(200) }, at(70)).unwrap();
-        let ended = again.after(CampaignStep::Finish { lease: at(200) }, at(80)).unwrap();
+        let ended = again.after(CampaignStep::Finish { lease: at(200), again: None }, at(80)).unwrap();
         assert_eq!((ended.phase(), ended.last_run_at), (CampaignPhase::Dispatched, Some(at(80))));
     }
 }
