@@ -164,7 +164,7 @@ impl Campaign {
     }
 
     /// The only function that stores a phase.
-    fn enter(&mut self, phase: CampaignPhase) {
+    pub(super) fn enter(&mut self, phase: CampaignPhase) {
         (self.status, self.due_at) = match phase {
             CampaignPhase::NotStarted => (CampaignStatus::NotStarted, None),
             CampaignPhase::Waiting { at } => (CampaignStatus::ToBeRun, Some(at)),
@@ -283,51 +283,9 @@ impl Campaign {
     }
 
     /// Waits for the next attempt of a contact, if one waits.
-    fn rest(&mut self, now: Timestamp) {
+    pub(super) fn rest(&mut self, now: Timestamp) {
         let next = self.soonest(None, now);
         self.enter(next.map_or(CampaignPhase::Dispatched, |at| CampaignPhase::Waiting { at }));
-    }
-
-    /// When the next step begins: at `next`, or earlier where a contact waits for another attempt.
-    fn soonest(&self, next: Option<Timestamp>, now: Timestamp) -> Option<Timestamp> {
-        let again = self.again_at.map(|at| at.max(now)).and_then(|at| match self.schedule() {
-            Some(schedule) => schedule.opens(at),
-            None => Some(at),
-        });
-        next.into_iter().chain(again).min()
-    }
-
-    /// Begins to dispatch the contacts that wait for another attempt. This is no execution, and it has no places. The
-    /// time is cleared before the contacts are read, and noted again after that: a report in between notes its own.
-    fn try_again(&mut self) {
-        if !self.lists_waiting {
-            // Contacts without an item are found at their places.
-            return self.rewind();
-        }
-        (self.until_place, self.unscheduled, self.again_at) = (Some(self.next_place), true, None);
-    }
-
-    /// Notes when a contact may be dispatched again.
-    fn note_attempt(&mut self, at: Option<Timestamp>) {
-        self.again_at = self.again_at.into_iter().chain(at).min();
-    }
-
-    /// Notes that a contact waits for another attempt at `at`. A pass under way ends first.
-    fn await_attempt(&mut self, at: Timestamp, now: Timestamp) {
-        // No contact waits yet, so all that wait from now on have their items.
-        self.lists_waiting |= self.again_at.is_none() && self.until_place.is_none();
-        self.note_attempt(Some(at));
-        match self.phase() {
-            CampaignPhase::Dispatched | CampaignPhase::Completed => {
-                self.rest(now);
-                self.touch(now);
-            }
-            CampaignPhase::Waiting { at: next } if self.until_place.is_none() => {
-                let at = self.soonest(Some(next), now).unwrap_or(next);
-                self.enter(CampaignPhase::Waiting { at });
-            }
-            _ => {}
-        }
     }
 
     /// Gives a new campaign the `status` with which it is created. Only its schedule says when it is sent.
@@ -655,6 +613,49 @@ mod tests {
         let completed = phases().map(|phase| (phase == CampaignPhase::Dispatched).then_some(CampaignPhase::Completed));
         assert_eq!(stepped(false, CampaignStep::Complete { round: ROUND }, at(0)), completed);
         assert_eq!(stepped(false, CampaignStep::Complete { round: ROUND + 1 }, at(0)), [None; PHASES]);
+    }
+
+    /// A campaign that is done with its contacts, of which one waits for another attempt at 100.
+    fn awaiting() -> Campaign {
+        let mut campaign = in_phase(CampaignPhase::Completed, true);
+        (campaign.next_place, campaign.execution_at, campaign.last_run_at) = (2, None, Some(at(70)));
+        campaign.after(CampaignStep::Again { at: at(100) }, at(80)).unwrap()
+    }
+
+    #[test]
+    fn a_pass_for_further_attempts_has_no_places() {
+        let campaign = awaiting();
+        assert_eq!(campaign.phase(), CampaignPhase::Waiting { at: at(100) });
+        let leased = campaign.after(CampaignStep::Lease { until: at(190) }, at(100)).unwrap();
+        assert_eq!((leased.next_place, leased.until_place, leased.again_at), (2, Some(2), None));
+        // A report during the pass notes its own time.
+        let leased = leased.after(CampaignStep::Again { at: at(300) }, at(101)).unwrap();
+        let finished = |again| leased.clone().after(CampaignStep::Finish { lease: at(190), again }, at(110)).unwrap();
+        for (again, next) in [(None, at(300)), (Some(at(400)), at(300)), (Some(at(200)), at(200))] {
+            assert_eq!(finished(again).phase(), CampaignPhase::Waiting { at: next });
+        }
+        assert_eq!(finished(None).last_run_at, Some(at(70)));
+    }
+
+    #[test]
+    fn a_pass_that_a_window_has_cut_short_begins_again() {
+        let leased = awaiting().after(CampaignStep::Lease { until: at(190) }, at(100)).unwrap();
+        let mut cut = leased.after(CampaignStep::Interrupt { lease: at(190), opens: at(600) }, at(110)).unwrap();
+        // The schedule has changed, and the window is open.
+        cut.plan(at(200));
+        assert_eq!((cut.phase(), cut.again_at), (CampaignPhase::Waiting { at: at(200) }, Some(at(200))));
+    }
+
+    #[test]
+    fn a_pass_looks_at_all_places_while_a_contact_without_item_waits() {
+        let older = Campaign { lists_waiting: false, ..awaiting() };
+        let leased = older.after(CampaignStep::Lease { until: at(190) }, at(100)).unwrap();
+        assert_eq!((leased.next_place, leased.until_place), (0, Some(2)));
+        let finish = CampaignStep::Finish { lease: at(190), again: None };
+        let passed = Campaign { next_place: 2, ..leased }.after(finish, at(110)).unwrap();
+        assert!(!passed.lists_waiting);
+        let again = passed.after(CampaignStep::Again { at: at(300) }, at(120)).unwrap();
+        assert!(again.lists_waiting);
     }
 
     #[test]
