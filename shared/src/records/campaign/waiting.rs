@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use super::storage::contacts_at;
 use super::{Campaign, CampaignContact, RunId};
-use crate::table::item::{from_item, key_of, text};
+use crate::table::item::{readable, text};
 use crate::table::keys::Key;
 use crate::table::transaction::Write;
 use crate::table::{Table, TableError};
@@ -36,11 +36,13 @@ pub(super) fn noting(table: &Table, was: &CampaignContact, at: Timestamp) -> Wri
     Write::put(item)
 }
 
-/// An item whose time has come.
-#[derive(Debug)]
+/// The item of a contact that waits.
+#[derive(Debug, Deserialize)]
 pub(super) struct WaitingItem {
+    #[serde(flatten)]
     key: Key,
     id: CampaignContactId,
+    at: Timestamp,
 }
 
 /// The first items of a campaign.
@@ -52,13 +54,6 @@ pub(super) struct FirstWaiting {
     pub contacts: Vec<CampaignContact>,
     /// The time of the first of the others.
     pub again: Option<Timestamp>,
-}
-
-/// The attributes of an item.
-#[derive(Debug, Deserialize)]
-struct Waits {
-    id: CampaignContactId,
-    at: Timestamp,
 }
 
 /// Reads the first items of a campaign, at most `count`, and the contacts whose time has come.
@@ -73,16 +68,8 @@ pub(super) async fn first(
 ) -> Result<FirstWaiting, TableError> {
     let partition = partition(&table.tenant, campaign.id.run());
     let (found, _) = table.store.some_of(&partition, None, count as usize).await?;
-    let (mut items, mut again) = (Vec::new(), None);
-    for item in found {
-        let Some(key) = key_of(&item) else { continue };
-        let Waits { id, at } = from_item(item)?;
-        if at > now {
-            again = Some(at);
-            break;
-        }
-        items.push(WaitingItem { key, id });
-    }
+    let (items, later): (Vec<_>, Vec<_>) = readable::<WaitingItem>(found).into_iter().partition(|item| item.at <= now);
+    let again = later.first().map(|item| item.at);
     // A contact may have items of earlier attempts.
     let places: HashSet<u32> = items.iter().filter_map(|item| item.id.place()).collect();
     let mut contacts = contacts_at(table, campaign, places).await?;
