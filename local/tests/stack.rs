@@ -85,6 +85,7 @@ mod updates;
 mod uploads;
 mod usage;
 mod verify;
+mod waiting;
 
 /// What the tests share. None of these modules has a test.
 mod support {

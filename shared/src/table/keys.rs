@@ -22,6 +22,7 @@
 //! ORG#<org>#CAMPAIGN_RUN#<run>               OUTCOMES#<part>          counts of contacts by status and by outcome
 //! ORG#<org>#CAMPAIGN_RUN#<run>               OUTCOMES_DELETED#<part>  deleted places of a partition of contacts
 //! ORG#<org>#CAMPAIGN_RUN#<run>               OUTCOMES_STAGED#<place>  marker of contacts that a request adds
+//! ORG#<org>#CAMPAIGN_WAITING#<run>           <moment>#<contact>#<version> where a pass finds a contact that waits for another attempt
 //! ORG#<org>#CONVERSATION_FORMS#<conversation> <captured>               pointer from a conversation to a form that was filled in in it
 //! ORG#<org>#CONVERSATION_INTENTS#<conversation> <captured>               pointer from a conversation to an intent that was recognised in it
 //! ORG#<org>#COUNTS#<metric>#<shard>          <day>#<values>           counts of a day, by quarters of an hour; expires
