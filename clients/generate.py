@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """Writes the resources of a client, such as `client.tags` with its methods, from `openapi.json` and `clients/names.json`.
 
 Usage: `generate.py typescript FILE`, or `generate.py python FOLDER` with the package that openapi-python-client wrote.
@@ -175,7 +176,9 @@ def python(package: Package) -> str:
     code = "\n\n".join(classes + clients)
     used = [model for model in package.models if re.search(rf"\b{model}\b", code)]
     kinds = {kind: event["post"]["requestBody"] for kind, event in DOCUMENT["webhooks"].items()}
-    events = {kind: body["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2] for kind, body in kinds.items()}
+    events = {
+        kind: body["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2] for kind, body in kinds.items()
+    }
     return "\n".join(
         [
             '"""The operations of each resource. Written by `clients/generate.py`."""',
@@ -229,7 +232,9 @@ def python_method(package: Package, name: str, operation: Operation, word: str) 
     begin = "async def" if is_async else "def"
     about = json.dumps(operation.says["description"], ensure_ascii=False)[1:-1].replace('\\"', "'")
     if not is_paged:
-        return f'    {begin} {name}({", ".join(parameters)}) -> {data}:\n        """{about}"""\n        return {call}\n\n'
+        return (
+            f'    {begin} {name}({", ".join(parameters)}) -> {data}:\n        """{about}"""\n        return {call}\n\n'
+        )
     item = package.member(data, "items").removeprefix("list[").removesuffix("]")
     start = ", ".join(f"{key}={key}" for key in pages)
     return (

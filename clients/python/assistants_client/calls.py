@@ -112,7 +112,11 @@ def wait(response: httpx.Response | None, failed: int) -> float | None:
     The only such 409, of a request that is still running, says when.
     """
     after = response.headers.get("retry-after", "") if response else ""
-    if response and response.status_code not in {429, 500, 502, 503, 504} and not (response.status_code == 409 and after):
+    if (
+        response
+        and response.status_code not in {429, 500, 502, 503, 504}
+        and not (response.status_code == 409 and after)
+    ):
         return None
     return min(float(after), LONGEST_WAIT) if after.isdecimal() else random.uniform(0, min(0.5 * 2**failed, 8))  # noqa: S311
 
