@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the resources of a client, such as `client.tags` with its methods, from `openapi.json` and `clients/names.json`.
+"""Writes the resources of a client, such as `client.tags`, from `openapi.json` and `clients/names.json`.
 
 Usage: `generate.py typescript FILE`, or `generate.py python FOLDER` with the package that openapi-python-client wrote.
 """
@@ -33,9 +33,24 @@ class Operation:
         """Its id in the document."""
         return str(self.says["operationId"])
 
+    @property
+    def folder(self) -> str:
+        """Where openapi-python-client puts it."""
+        return str(self.says["tags"][0]).replace("-", "_")
+
     def parameters(self, place: str) -> list[dict[str, Any]]:
         """The parameters in the path or in the query."""
         return [parameter for parameter in self.says["parameters"] if parameter["in"] == place]
+
+    def about(self, language: str) -> str:
+        """Its description, which names other operations as the client does."""
+        named = re.compile("`([a-z]+(?:-[a-z]+)*)`")
+
+        def name(found: re.Match[str]) -> str:
+            other = NAMES.get(camel(found[1].replace("-", "_")))
+            return f"`{other[language]}`" if other else found[0]
+
+        return named.sub(name, self.says["description"])
 
     @property
     def is_paged(self) -> bool:
@@ -77,171 +92,217 @@ def camel(name: str) -> str:
 
 # TypeScript
 
+TYPESCRIPT = """// The operations of each resource. `clients/generate.py` has written it.
+
+import { Calls, path, type Body, type Data, type Item, type Options, type Pages, type Query, type Settings } from \
+"./calls.js";
+%s
+/** A client of the API. */
+export class Client {
+%s
+  constructor(settings: Settings) {
+    const calls = new Calls(settings);
+%s  }
+}
+"""
+
+TYPESCRIPT_RESOURCE = """
+export class %s {
+  readonly #calls: Calls;
+
+  constructor(calls: Calls) {
+    this.#calls = calls;
+  }
+%s}
+"""
+
+TYPESCRIPT_METHOD = """
+  /** %s */
+  %s(%s): %s {
+    return this.#calls.%s;
+  }
+"""
+
 
 def typescript() -> str:
     """The resources in TypeScript."""
-    text = "// The operations of each resource. Written by `clients/generate.py`.\n\n"
-    text += 'import { Calls, Pages, path, type Body, type Data, type Item, type Options, type Query, type Settings } from "./calls.js";\n'
-    members = []
+    classes = members = assignments = ""
     for resource, operations in resources("typescript"):
         title = class_name(resource)
-        members.append((resource, title))
-        text += f"\nexport class {title} {{\n  readonly #calls: Calls;\n\n  constructor(calls: Calls) {{\n    this.#calls = calls;\n  }}\n"
-        text += "".join(typescript_method(name, operation) for name, operation in operations) + "}\n"
-    text += "\n/** A client of the API. */\nexport class Client {\n"
-    text += "".join(f"  readonly {resource}: {title};\n" for resource, title in members)
-    text += "\n  constructor(settings: Settings) {\n    const calls = new Calls(settings);\n"
-    text += "".join(f"    this.{resource} = new {title}(calls);\n" for resource, title in members)
-    return text + "  }\n}\n"
+        methods = "".join(typescript_method(name, operation) for name, operation in operations)
+        classes += TYPESCRIPT_RESOURCE % (title, methods)
+        members += f"  readonly {resource}: {title};\n"
+        assignments += f"    this.{resource} = new {title}(calls);\n"
+    return TYPESCRIPT % (classes, members, assignments)
 
 
 def typescript_method(name: str, operation: Operation) -> str:
     """A method of a resource."""
-    id = f'"{operation.id}"'
+    kind = f'<"{operation.id}">'
     parameters = [f"{camel(parameter['name'])}: string" for parameter in operation.parameters("path")]
     sent = []
     if body := operation.says.get("requestBody"):
-        parameters.append(f"body: Body<{id}>" if body["required"] else f"body?: Body<{id}>")
+        parameters.append(f"body{'' if body['required'] else '?'}: Body{kind}")
         sent.append("body")
     if query := operation.parameters("query"):
         is_required = any(parameter["required"] for parameter in query)
-        parameters.append(f"query: Query<{id}>" if is_required else f"query?: Query<{id}>")
+        parameters.append(f"query{'' if is_required else '?'}: Query{kind}")
         sent.append("query")
     parameters.append("options?: Options")
-    template = re.sub(r"\{(\w+)\}", lambda found: "${" + camel(found[1]) + "}", operation.path)
+    path = "path`" + re.sub(r"\{(\w+)\}", lambda found: "${" + camel(found[1]) + "}", operation.path) + "`"
     if operation.is_paged:
-        answer, call = f"Pages<Item<{id}>>", f"list<{id}>(path`{template}`, query, options)"
+        answer, call = f"Pages<Item{kind}>", f"list{kind}({path}, query, options)"
     else:
-        answer = f"Promise<Data<{id}>>"
-        call = f'send<{id}>("{operation.method.upper()}", path`{template}`, {{ {", ".join([*sent, "options"])} }})'
-    about = operation.says["description"].replace("*/", "*\\/")
-    return f"\n  /** {about} */\n  {name}({', '.join(parameters)}): {answer} {{\n    return this.#calls.{call};\n  }}\n"
+        answer = f"Promise<Data{kind}>"
+        call = f'send{kind}("{operation.method.upper()}", {path}, {{ {", ".join([*sent, "options"])} }})'
+    about = operation.about("typescript").replace("*/", "*\\/")
+    return TYPESCRIPT_METHOD % (about, name, ", ".join(parameters), answer, call)
 
 
 # Python
 
+# The models are many, so a program loads only those that it uses.
+PYTHON = """\"\"\"The operations of each resource. `clients/generate.py` has written it.\"\"\"
+from __future__ import annotations
+
+import datetime
+from typing import TYPE_CHECKING, Any, TypeAlias
+from uuid import UUID
+
+from .calls import AsyncBase, AsyncPages, At, Base, Pages, Resource, answered
+from .client import AuthenticatedClient
+from .types import UNSET, Unset
+
+if TYPE_CHECKING:
+    from .models import %s
+
+    WebhookEvent: TypeAlias = %s
+else:
+    WebhookEvent = Any
+
+EVENTS = %s
+
+%s"""
+
+PYTHON_CLIENT = """
+class %sClient(%sBase):
+    \"\"\"A client of the API for %ssynchronous code.\"\"\"
+
+    def _begin(self, api: AuthenticatedClient) -> None:
+%s
+"""
+
+PYTHON_METHOD = """
+    %sdef %s(%s) -> %s:
+        \"\"\"%s\"\"\"
+        from .api.%s import %s
+        return %s
+"""
+
+PYTHON_LIST = """
+    def %s(%s) -> %sPages[%s]:
+        \"\"\"%s\"\"\"
+        from .api.%s import %s
+        %sdef one(at: At) -> %s:
+            return %s
+        return %sPages(one, At(%s))
+"""
+
+PYTHON_MODELS = """\"\"\"The models of the API, each of which is loaded when it is first used.\"\"\"
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+%s
+MODULES = %r
+
+if TYPE_CHECKING:
+%s
+else:
+    def __getattr__(name: str) -> Any:
+        if name not in MODULES:
+            raise AttributeError(name)
+        return getattr(import_module(f".{MODULES[name]}", __name__), name)
+"""
+
 
 def snake(name: str) -> str:
-    """The module of an operation or a model."""
+    """The module of an operation."""
     return re.sub("(?<=[a-z0-9])([A-Z])", r"_\1", name).lower()
 
 
 class Package:
-    """The generated package: its operations, and the members of its models."""
+    """The package that openapi-python-client wrote: its operations, and the members of its models."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.models = {
-            alias.name: node.module
-            for node in ast.parse((folder / "models/__init__.py").read_text()).body
-            if isinstance(node, ast.ImportFrom)
-            for alias in node.names
-        }
+        text = (folder / "models/__init__.py").read_text()
+        self.exports = text[text.index("__all__") :]
+        imports = [node for node in ast.parse(text).body if isinstance(node, ast.ImportFrom)]
+        self.models = {alias.name: str(node.module) for node in imports for alias in node.names}
 
     def member(self, model: str, name: str) -> str:
         """The type of a member of a model."""
         tree = ast.parse((self.folder / f"models/{self.models[model]}.py").read_text())
         for node in ast.walk(tree):
-            if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.target.id == name:
+            if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == name:
                 return ast.unparse(node.annotation)
         raise KeyError(f"{model}.{name}")
 
     def function(self, operation: Operation) -> ast.FunctionDef:
         """The function that calls an operation."""
-        folder = operation.says["tags"][0].replace("-", "_")
-        tree = ast.parse((self.folder / f"api/{folder}/{snake(operation.id)}.py").read_text())
-        found = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "sync_detailed"]
-        return found[0]
+        tree = ast.parse((self.folder / f"api/{operation.folder}/{snake(operation.id)}.py").read_text())
+        return next(node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "sync_detailed")
+
+    def lazy_models(self) -> str:
+        """The file that loads a model when it is first used."""
+        imports = "\n".join(f"    from .{module} import {model}" for model, module in self.models.items())
+        return PYTHON_MODELS % (self.exports, self.models, imports)
 
 
 def python(package: Package) -> str:
     """The resources in Python, for synchronous and for asynchronous code."""
-    modules, classes, clients = [], [], []
+    code = ""
     for word in ["", "Async"]:
         members = []
         for resource, operations in resources("python"):
             title = word + class_name(resource)
+            code += f"\nclass {title}(Resource):"
+            code += "".join(python_method(package, name, operation, word) for name, operation in operations)
             members.append(f"        self.{resource} = {title}(api)")
-            methods = "".join(python_method(package, name, operation, word) for name, operation in operations)
-            classes.append(f"class {title}(Resource):\n{methods}")
-            if not word:
-                modules += [
-                    f"from .api.{operation.says['tags'][0].replace('-', '_')} import {snake(operation.id)}"
-                    for _, operation in operations
-                ]
-        clients.append(
-            f'class {word}Client({word}Base):\n    """A client of the API for {"a" if word else ""}synchronous code."""\n\n'
-            "    def _begin(self, api: AuthenticatedClient) -> None:\n" + "\n".join(members) + "\n"
-        )
-    code = "\n\n".join(classes + clients)
-    used = [model for model in package.models if re.search(rf"\b{model}\b", code)]
-    kinds = {kind: event["post"]["requestBody"] for kind, event in DOCUMENT["webhooks"].items()}
-    events = {
-        kind: body["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2] for kind, body in kinds.items()
-    }
-    return "\n".join(
-        [
-            '"""The operations of each resource. Written by `clients/generate.py`."""',
-            "from __future__ import annotations",
-            "import datetime",
-            "from typing import Any, TypeAlias",
-            "from uuid import UUID",
-            *sorted(modules),
-            f"from .models import {', '.join(sorted({*used, *events.values()}))}",
-            "from .client import AuthenticatedClient",
-            "from .calls import AsyncBase, AsyncPages, At, Base, Pages, Resource, answered",
-            "from .types import UNSET, Unset",
-            "",
-            code,
-            "WebhookEvent: TypeAlias = " + " | ".join(events.values()),
-            "EVENTS: dict[str, Any] = {" + ", ".join(f'"{kind}": {model}' for kind, model in events.items()) + "}",
-            "",
-        ]
-    )
+        code += PYTHON_CLIENT % (word, word, "a" if word else "", "\n".join(members))
+    bodies = {kind: event["post"]["requestBody"]["content"] for kind, event in DOCUMENT["webhooks"].items()}
+    references = {kind: body["application/json"]["schema"]["$ref"] for kind, body in bodies.items()}
+    events = {kind: reference.rpartition("/")[2] for kind, reference in references.items()}
+    return PYTHON % (", ".join(package.models), " | ".join(events.values()), events, code)
 
 
 def python_method(package: Package, name: str, operation: Operation, word: str) -> str:
     """A method of a resource."""
     function = package.function(operation)
-    (answer,) = set(re.findall(r"\w+Answer", ast.unparse(function.returns or function)))
+    (answer,) = re.findall(r"\w+Answer", ast.unparse(function))[:1]
     data = package.member(answer, "data")
-    keywords = zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True)
-    given = {argument.arg: "" for argument in function.args.args}
-    first = [f"{argument.arg}: {ast.unparse(argument.annotation or argument)}" for argument in function.args.args]
-    named = []
-    for argument, default in keywords:
-        if argument.arg == "client":
+    ids = [argument.arg for argument in function.args.args]
+    signature = ["self", *(ast.unparse(argument) for argument in function.args.args)]
+    options, sent = [], [*ids, "client=self._api"]
+    pages = [key for key in ["page", "after"] if operation.is_paged and key in ast.unparse(function.args)]
+    for argument, default in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True):
+        key = argument.arg
+        if key == "client":
             continue
-        text = f"{argument.arg}: {ast.unparse(argument.annotation or argument)}"
-        text += f" = {ast.unparse(default)}" if default else ""
-        given[argument.arg] = argument.arg
-        (first if argument.arg == "body" else named).append(text)
-    parameters = ["self", *first, *(["*", *named] if named else [])]
-    is_paged = operation.is_paged
-    pages = [key for key in ["page", "after"] if key in given]
-    sent = ["client=self._api"]
-    for key, value in given.items():
-        sent.append(f"at.{key}" if is_paged and key in pages else key)
-        if value:
-            sent[-1] = f"{key}={sent[-1]}"
-    positional = [one for one in sent if "=" not in one]
-    sent = positional + [one for one in sent if "=" in one]
-    is_async = bool(word)
-    call = f"{snake(operation.id)}.{'asyncio_detailed' if is_async else 'sync_detailed'}({', '.join(sent)})"
-    call = f"answered({'await ' if is_async else ''}{call}).data"
-    begin = "async def" if is_async else "def"
-    about = json.dumps(operation.says["description"], ensure_ascii=False)[1:-1].replace('\\"', "'")
-    if not is_paged:
-        return (
-            f'    {begin} {name}({", ".join(parameters)}) -> {data}:\n        """{about}"""\n        return {call}\n\n'
-        )
+        parameter = ast.unparse(argument) + (f" = {ast.unparse(default)}" if default else "")
+        (signature if key == "body" else options).append(parameter)
+        sent.append(f"{key}=at.{key}" if key in pages else f"{key}={key}")
+    parameters = ", ".join([*signature, *(["*", *options] if options else [])])
+    module = snake(operation.id)
+    begin, wait, kind = ("async ", "await ", "asyncio_detailed") if word else ("", "", "sync_detailed")
+    call = f"answered({wait}{module}.{kind}({', '.join(sent)})).data"
+    about = operation.about("python").replace("\\", "\\\\").replace('"', "'")
+    if not operation.is_paged:
+        return PYTHON_METHOD % (begin, name, parameters, data, about, operation.folder, module, call)
     item = package.member(data, "items").removeprefix("list[").removesuffix("]")
     start = ", ".join(f"{key}={key}" for key in pages)
-    return (
-        f'    def {name}({", ".join(parameters)}) -> {word}Pages[{item}]:\n        """{about}"""\n'
-        f"        {begin} one(at: At) -> {data}:\n            return {call}\n\n"
-        f"        return {word}Pages(one, At({start}))\n\n"
-    )
+    head = (name, parameters, word, item, about, operation.folder, module)
+    return PYTHON_LIST % (*head, begin, data, call, word, start)
 
 
 if __name__ == "__main__":
@@ -249,4 +310,6 @@ if __name__ == "__main__":
     if language == "typescript":
         place.write_text(typescript())
     else:
-        (place / "resources.py").write_text(python(Package(place)))
+        package = Package(place)
+        (place / "resources.py").write_text(python(package))
+        (place / "models/__init__.py").write_text(package.lazy_models())

@@ -33,13 +33,22 @@ class ApiError(Exception):
         self.request_id = request_id
 
 
+def successful(response: httpx.Response) -> httpx.Response:
+    """Return an answer that is no failure. The failure of another server, such as a proxy, has no issues."""
+    if response.is_success:
+        return response
+    try:
+        issues = Failure.from_dict(response.json()).detail
+    except (AttributeError, KeyError, TypeError, ValueError):
+        issues = []
+    raise ApiError(response.status_code, issues, response.headers.get("x-request-id"))
+
+
 def answered(response: Response[Failure | T]) -> T:
     """Return the answer to a successful request."""
-    parsed = response.parsed
-    if parsed is None or isinstance(parsed, Failure):
-        issues = parsed.detail if parsed else []
-        raise ApiError(response.status_code, issues, response.headers.get("x-request-id"))
-    return parsed
+    if response.parsed is None or isinstance(response.parsed, Failure):
+        raise ApiError(response.status_code, [], response.headers.get("x-request-id"))
+    return response.parsed
 
 
 @dataclass(frozen=True)
@@ -118,7 +127,7 @@ def wait(response: httpx.Response | None, failed: int) -> float | None:
         and not (response.status_code == 409 and after)
     ):
         return None
-    return min(float(after), LONGEST_WAIT) if after.isdecimal() else random.uniform(0, min(0.5 * 2**failed, 8))  # noqa: S311
+    return min(float(after), LONGEST_WAIT) if after.isdecimal() else random.uniform(0, min(0.5 * 2**failed, 8))
 
 
 class RetryingClient(httpx.Client):
@@ -136,9 +145,9 @@ class RetryingClient(httpx.Client):
                 response = None
             seconds = wait(response, failed)
             if response and seconds is None:
-                return response
+                return successful(response)
             time.sleep(seconds or 0)
-        return super().send(request, **options)
+        return successful(super().send(request, **options))
 
 
 class AsyncRetryingClient(httpx.AsyncClient):
@@ -156,9 +165,9 @@ class AsyncRetryingClient(httpx.AsyncClient):
                 response = None
             seconds = wait(response, failed)
             if response and seconds is None:
-                return response
+                return successful(response)
             await asyncio.sleep(seconds or 0)
-        return await super().send(request, **options)
+        return successful(await super().send(request, **options))
 
 
 class Resource:
@@ -171,7 +180,8 @@ class Resource:
 class Base:
     """A client for synchronous code, which a `with` block closes.
 
-    `url` is the address without `/api/v1`. A request is repeated `retries` times at most. An attempt may take `timeout` seconds.
+    `url` is the address without `/api/v1`. A request is repeated at most `retries` times. An attempt may wait `timeout`
+    seconds for an answer.
     """
 
     def __init__(self, url: str, key: str, *, retries: int = 3, timeout: float = 30) -> None:
@@ -192,7 +202,7 @@ class Base:
 
 
 class AsyncBase:
-    """A client for asynchronous code, which an `async with` block closes. Its arguments are those of the synchronous one."""
+    """A client for asynchronous code, which an `async with` block closes. It has the arguments of the other one."""
 
     def __init__(self, url: str, key: str, *, retries: int = 3, timeout: float = 30) -> None:
         self._http = AsyncRetryingClient(base_url=url, headers={"authorization": f"Bearer {key}"}, timeout=timeout)

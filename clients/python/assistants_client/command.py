@@ -1,4 +1,4 @@
-"""The program `assistants`: every operation of the API as a command. Commands and options follow from the methods of the client."""
+"""The program `assistants`: every operation of the API as a command, with options that follow from the client."""
 
 import argparse
 import datetime
@@ -7,6 +7,7 @@ import inspect
 import itertools
 import json
 import os
+import re
 import sys
 import typing
 from collections.abc import Callable
@@ -16,12 +17,13 @@ from uuid import UUID
 import attrs
 import httpx
 
+from . import models
 from .calls import ApiError, Pages, Resource
 from .resources import Client
 from .types import UNSET, Unset
 
-ABOUT = """Calls the API, and prints each record as a line of JSON. The variable ASSISTANTS_API_KEY has the key, and ASSISTANTS_URL the
-address of the API, without /api/v1. `assistants RESOURCE --help` lists the methods of a resource."""
+ABOUT = """Calls the API, and prints each record as a line of JSON. The variable ASSISTANTS_API_KEY has the key,
+and ASSISTANTS_URL the address of the API, without /api/v1. `assistants RESOURCE --help` lists its methods."""
 
 
 def dashed(name: str) -> str:
@@ -68,7 +70,8 @@ def read_body(model: Any, given: argparse.Namespace, default: Any) -> Any:
 
 def add_method(command: argparse.ArgumentParser, method: Callable[..., Any]) -> None:
     """Add the arguments of a method to its command."""
-    hints = typing.get_type_hints(method)
+    used = models.MODULES.keys() & re.findall(r"\w+", str(method.__annotations__))
+    hints = typing.get_type_hints(method, localns={model: getattr(models, model) for model in used})
     command.set_defaults(method=method, model=None, limit=None)
     if typing.get_origin(hints["return"]) is Pages:
         command.add_argument("--limit", type=int, help="the most records to print; without it, all are printed")

@@ -5,6 +5,7 @@ from typing import Any, cast
 
 from standardwebhooks import Webhook
 
+from . import models
 from .resources import EVENTS, WebhookEvent
 
 
@@ -15,4 +16,4 @@ def verify_webhook(secret: str, headers: Mapping[str, str], body: bytes | str) -
     """
     event: dict[str, Any] = Webhook(secret).verify(body, dict(headers))
     kind = EVENTS.get(event["event"])
-    return cast("WebhookEvent", kind.from_dict(event)) if kind else event
+    return cast("WebhookEvent", getattr(models, kind).from_dict(event)) if kind else event

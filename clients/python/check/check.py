@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from uuid import UUID
 
 import httpx
+
 from assistants_client import ApiError, AsyncClient, Client, WebhookEvent, WebhookVerificationError, verify_webhook
 from assistants_client.models import (
     ConversationClosedEvent,
@@ -70,6 +71,7 @@ class Handler(BaseHTTPRequestHandler):
             api.request(self.command, self.path, body, dict(self.headers))
             response = api.getresponse()
             status, answer = response.status, response.read()
+            api.close()
         if len(self.server.received) == 1:
             if self.server.lost is None:
                 return
