@@ -198,6 +198,10 @@ class Base:
 
     def __exit__(self, *_: object) -> None:
         """Close the connections."""
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
         self._http.close()
 
 
@@ -217,5 +221,9 @@ class AsyncBase:
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        """Close the connections."""
+        await self.aclose()
+
+    async def aclose(self) -> None:
         """Close the connections."""
         await self._http.aclose()

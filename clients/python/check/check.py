@@ -2,7 +2,9 @@
 
 import asyncio
 import http.client
+import json
 import os
+import subprocess
 import threading
 import traceback
 import unittest
@@ -33,6 +35,7 @@ from assistants_client.models import (
 
 URL, KEY = os.environ["ASSISTANTS_URL"], os.environ["ASSISTANTS_API_KEY"]
 client = Client(URL, KEY)
+unittest.addModuleCleanup(client.close)
 
 
 class Server(ThreadingHTTPServer):
@@ -196,6 +199,35 @@ class Check(unittest.TestCase):
         client.conversations.delete(conversation.id)
         client.assistants.delete(assistant.id)
         client.webhooks.delete(webhook.id)
+
+
+class Command(unittest.TestCase):
+    """The checks of the program `assistants`."""
+
+    def run_it(self, *words: str, status: int = 0, key: str = KEY) -> str:
+        """Return what the program prints."""
+        variables = {**os.environ, "ASSISTANTS_API_KEY": key}
+        ended = subprocess.run(["assistants", *words], env=variables, capture_output=True, text=True, check=False)
+        assert ended.returncode == status, ended
+        assert "wrong-key" not in ended.stderr
+        return ended.stderr if status else ended.stdout
+
+    def test_records_are_lines_of_json(self) -> None:
+        """Options become a body."""
+        made = json.loads(self.run_it("tags", "create", "--name", "1", "--attributes", '{"rank": 1}'))
+        assert (made["name"], made["attributes"]) == ("1", {"rank": 1})
+        assert json.loads(self.run_it("tags", "update", made["id"], "--body", '{"name": "2"}'))["name"] == "2"
+        assert len(self.run_it("tags", "list", "--size", "1", "--limit", "3").splitlines()) == 3
+        self.run_it("tags", "delete", made["id"])
+        assert "path.tag_id: " in self.run_it("tags", "delete", made["id"], status=1)
+
+    def test_a_wrong_command_is_explained(self) -> None:
+        """The status 2 is for a command, the status 1 for a refusal."""
+        assert "'name' is missing" in self.run_it("tags", "create", status=2)
+        assert "invalid choice: 'close'" in self.run_it("tags", "close", status=2)
+        assert "invalid UUID value" in self.run_it("conversations", "close", "x", status=2)
+        assert "are not set" in self.run_it("tags", "list", status=2, key="")
+        assert "status 401" in self.run_it("tags", "list", status=1, key="wrong-key-of-this-test")
 
 
 def refused(tag: Tag, error: ApiError, event: WebhookEvent) -> None:
