@@ -136,6 +136,17 @@ fn the_names_of_the_clients_are_up_to_date() {
 }
 
 #[test]
+fn the_packages_of_the_clients_have_the_version_of_the_service() {
+    for (file, key) in
+        [("clients/typescript/package.json", "\"version\": "), ("clients/python/pyproject.toml", "version = ")]
+    {
+        let text = std::fs::read_to_string(root().join(file)).unwrap();
+        let wanted = format!("{key}\"{}\"", env!("CARGO_PKG_VERSION"));
+        assert!(text.contains(&wanted), "{file} has another version than Cargo.toml: {wanted}");
+    }
+}
+
+#[test]
 fn fields_that_nothing_sets_are_documented_as_constants() {
     let user = &DOCUMENT["components"]["schemas"]["User"]["properties"];
     for (name, value) in [("is_superuser", json!(false)), ("follower_count", json!(0)), ("following_count", json!(0))] {

@@ -140,8 +140,8 @@ class Check(unittest.TestCase):
 
     def test_a_wrong_key_is_refused_and_no_error_has_it(self) -> None:
         """Neither its text nor the lines of its trace."""
-        with self.assertRaises(ApiError) as caught:
-            Client(URL, "wrong-key-of-this-test").tags.create(NewTag(name="Never"))
+        with self.assertRaises(ApiError) as caught, Client(URL, "wrong-key-of-this-test") as stranger:
+            stranger.tags.create(NewTag(name="Never"))
         assert caught.exception.status == 401
         assert not any("wrong-key" in line for line in traceback.format_exception(caught.exception)[1:])
         assert "wrong-key" not in str(vars(caught.exception))
@@ -157,7 +157,8 @@ class Check(unittest.TestCase):
                     async with AsyncClient(address, KEY) as api:
                         return await api.tags.create(new)
 
-                tag = asyncio.run(made()) if is_async else Client(server.url, KEY).tags.create(new)
+                with Client(server.url, KEY) as api:
+                    tag = asyncio.run(made()) if is_async else api.tags.create(new)
                 keys = [
                     {name.lower(): value for name, value in headers.items()}["idempotency-key"]
                     for headers, _ in server.received
@@ -169,11 +170,13 @@ class Check(unittest.TestCase):
 
     def test_a_request_is_repeated_as_often_as_its_client_says(self) -> None:
         """Without repetitions, the first failure counts."""
-        with self.assertRaises(ApiError) as caught:
-            Client(self.server(503).url, KEY, retries=0).tags.create(NewTag(name="Not repeated"))
+        server = self.server(503, forwards=False)
+        with self.assertRaises(ApiError) as caught, Client(server.url, KEY, retries=0) as impatient:
+            impatient.tags.create(NewTag(name="Not repeated"))
+        assert len(server.received) == 1
         assert (caught.exception.status, caught.exception.issues) == (503, [])
-        with self.assertRaises(httpx.TransportError):
-            Client("http://127.0.0.1:1", KEY, retries=1).tags.read(UUID(int=0))
+        with self.assertRaises(httpx.TransportError), Client("http://127.0.0.1:1", KEY, retries=1) as unreached:
+            unreached.tags.read(UUID(int=0))
 
     def test_the_event_of_a_closed_conversation_is_verified(self) -> None:
         """A changed one is refused. An event of an unknown kind is a `dict`."""
