@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import threading
+import time
 import traceback
 import unittest
 from http import HTTPStatus
@@ -18,6 +19,7 @@ from uuid import UUID
 import httpx
 
 from assistants_client import ApiError, AsyncClient, Client, WebhookEvent, WebhookVerificationError, verify_webhook
+from assistants_client.calls import wait
 from assistants_client.models import (
     ConversationClosedEvent,
     ManyTagIds,
@@ -178,6 +180,14 @@ class Check(unittest.TestCase):
         with self.assertRaises(httpx.TransportError), Client("http://127.0.0.1:1", KEY, retries=1) as unreached:
             unreached.tags.read(UUID(int=0))
 
+    def test_the_wait_for_the_next_attempt(self) -> None:
+        """A 409 is repeated only if it says when, and a wait has a limit."""
+        assert wait(httpx.Response(409), 0) is None
+        assert wait(httpx.Response(409, headers={"retry-after": "2"}), 0) == 2
+        assert wait(httpx.Response(429, headers={"retry-after": "3600"}), 0) == 60
+        assert wait(httpx.Response(422), 0) is None
+        assert all(0 <= (wait(None, failed) or 0) <= min(0.5 * 2**failed, 8) for failed in range(9))
+
     def test_the_event_of_a_closed_conversation_is_verified(self) -> None:
         """A changed one is refused. An event of an unknown kind is a `dict`."""
         server = self.server(HTTPStatus.NO_CONTENT, forwards=False)
@@ -188,7 +198,7 @@ class Check(unittest.TestCase):
         client.conversations.add_message(conversation.id, said)
         client.conversations.close(conversation.id)
         while not server.received:
-            pass
+            time.sleep(0.1)
         headers, body = server.received[0]
         event = verify_webhook(webhook.secret, headers, body)
         assert isinstance(event, ConversationClosedEvent)

@@ -129,6 +129,16 @@ await test("a request is repeated as often as the settings say", async (context)
   await assert.rejects(slow.tags.read("x"), { name: "TimeoutError" });
 });
 
+await test("a 409 is repeated only if it says when", async (context) => {
+  let requests = 0;
+  const address = await serve(context, (_, response) => {
+    requests += 1;
+    response.writeHead(409, requests === 1 ? { "retry-after": "0" } : {}).end();
+  });
+  assert.equal((await failure(new Client({ url: address, key }).tags.read("x"))).status, 409);
+  assert.equal(requests, 2);
+});
+
 await test("the event of a closed conversation is verified, and a changed one is refused", async (context) => {
   let arrive: (received: { headers: IncomingMessage["headers"]; body: string }) => void;
   const arrival = new Promise<Parameters<typeof arrive>[0]>((resolve) => (arrive = resolve));
