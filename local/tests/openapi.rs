@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use local::client_names;
 use local::collections::{BRUNO, Collections};
 use local::openapi::{EVENTS, alias_name, operation_id};
 use serde_json::{Value, json};
@@ -127,6 +128,22 @@ fn the_collections_have_the_recorded_request_of_every_operation() {
     });
     let left: Vec<String> = names.filter(|path| !files.contains_key(path)).collect();
     assert_eq!(left, Vec::<String>::new(), "these files belong to no operation");
+}
+
+#[test]
+fn the_names_of_the_clients_are_up_to_date() {
+    generated(client_names::FILE, &client_names::file());
+}
+
+#[test]
+fn the_packages_of_the_clients_have_the_version_of_the_service() {
+    for (file, key) in
+        [("clients/typescript/package.json", "\"version\": "), ("clients/python/pyproject.toml", "version = ")]
+    {
+        let text = std::fs::read_to_string(root().join(file)).unwrap();
+        let wanted = format!("{key}\"{}\"", env!("CARGO_PKG_VERSION"));
+        assert!(text.contains(&wanted), "{file} has another version than Cargo.toml: {wanted}");
+    }
 }
 
 #[test]
