@@ -39,6 +39,7 @@ mod faults;
 mod filters;
 mod gateway;
 mod guard;
+mod guides;
 mod harness;
 mod http_client;
 mod idempotency;
@@ -90,6 +91,7 @@ mod support {
     pub mod agents;
     pub mod certificate;
     pub mod chart;
+    pub mod commands;
     pub mod customers;
     pub mod deliveries;
     pub mod demo_set;
