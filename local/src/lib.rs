@@ -19,12 +19,13 @@
 //!   of the [`journal`] with their [`calls`] of the database, and the records through the [`api`]. [`echo`] answers the
 //!   users of the demo set.
 //! - [`plain`] describes operations without a file. [`openapi`] makes the document of the API, [`collections`] the
-//!   requests to try it with.
+//!   requests to try it with, [`client_names`] the names of the operations in the clients.
 //! - [`replay`] sends recorded requests to a deployed service, and compares its answers.
 
 pub mod api;
 pub mod bucket;
 pub mod calls;
+pub mod client_names;
 pub mod collections;
 pub mod console;
 pub mod database;

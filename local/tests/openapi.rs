@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use local::client_names;
 use local::collections::{BRUNO, Collections};
 use local::openapi::{EVENTS, alias_name, operation_id};
 use serde_json::{Value, json};
@@ -165,6 +166,11 @@ fn every_summary_reads_like_english() {
         let has_article = words.iter().any(|word| ["a", "an", "the"].contains(word));
         assert!(has_article || last.ends_with('s') || *last == "usage", "{summary}");
     }
+}
+
+#[test]
+fn the_names_of_the_clients_are_up_to_date() {
+    generated(client_names::FILE, &client_names::file());
 }
 
 #[test]
