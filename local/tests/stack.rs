@@ -66,6 +66,7 @@ mod replay;
 mod reservations;
 mod rooms;
 mod runtime;
+mod samples;
 mod scopes;
 mod sealing;
 mod states;

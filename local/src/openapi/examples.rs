@@ -11,7 +11,7 @@ const USUAL: &str = "usual";
 
 /// A recorded request.
 #[derive(Debug)]
-pub(super) struct Request {
+pub(super) struct RecordedRequest {
     /// Its path.
     pub(super) path: String,
     /// Names and values of its query, without the key.
@@ -20,7 +20,7 @@ pub(super) struct Request {
     pub(super) body: Option<Value>,
 }
 
-impl Request {
+impl RecordedRequest {
     /// The request of this event of the gateway.
     fn of(event: &Value) -> Self {
         let values = event["multiValueQueryStringParameters"].as_object().into_iter().flatten();
@@ -37,7 +37,7 @@ impl Request {
 #[derive(Debug, Default)]
 pub(super) struct Examples {
     /// The usual request.
-    pub(super) usual: Option<Request>,
+    pub(super) usual: Option<RecordedRequest>,
     /// Bodies of successful requests, by the case.
     pub(super) requests: Map<String, Value>,
     /// Answers by status, then by the case.
@@ -77,7 +77,7 @@ impl Examples {
                 .and_then(|text| serde_json::from_str(&text).ok())
                 .unwrap_or_default();
             if case == USUAL {
-                examples.usual = Some(Request::of(&event));
+                examples.usual = Some(RecordedRequest::of(&event));
             }
             if status < 300
                 && let Some(body) = event["body"].as_str().and_then(|body| serde_json::from_str(body).ok())
