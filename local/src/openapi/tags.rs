@@ -3,10 +3,13 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
+use shared::input::schema::capitalised;
 use shared::routes;
 
+use crate::client_names::ClientName;
 use crate::openapi::names::component_name;
 use crate::openapi::summaries::summary;
+use crate::plain::spaced;
 use crate::template::camel_case;
 
 /// Descriptions of records for readers who look for the right group.
@@ -114,13 +117,13 @@ const TAGS: &[(&str, &str)] = &[
 
 /// A tag for each record, in the order of the route table.
 pub(super) fn tags(components: &BTreeMap<String, Value>) -> Vec<Value> {
-    let mut names: Vec<&str> = Vec::new();
+    let mut names: Vec<(&str, String)> = Vec::new();
     for route in routes::ALL {
-        if !names.contains(&route.record) {
-            names.push(route.record);
+        if !names.iter().any(|(name, _)| *name == route.record) {
+            names.push((route.record, ClientName::of(route).resource));
         }
     }
-    let tag = |name: &str| json!({"name": name, "description": about(name, components)});
+    let tag = |(name, resource): (&str, String)| json!({"name": name, "x-displayName": capitalised(&spaced(&resource)), "description": about(name, components)});
     names.into_iter().map(tag).collect()
 }
 
