@@ -1,4 +1,5 @@
-//! `POST /api/v1/contact/import`: creates or changes up to 500 contacts, each as `upsert-contact` does. One that fails does not stop the others.
+//! `POST /api/v1/contact/import`: creates or changes up to 500 contacts, each as `upsert-contact` does. Use it to take
+//! over a list from another system. One that fails does not stop the others.
 
 use shared::prelude::*;
 

@@ -1,4 +1,5 @@
-//! `POST /api/v1/suppression/import`: creates up to 500 suppressions, each as `create-suppression` does. One that fails does not stop the others.
+//! `POST /api/v1/suppression/import`: creates up to 500 suppressions, each as `create-suppression` does. Use it to take
+//! over a list from another system. One that fails does not stop the others.
 
 use shared::prelude::*;
 
