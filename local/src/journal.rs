@@ -159,6 +159,11 @@ impl Journal {
         self.entries().iter().rev().take(most).cloned().collect()
     }
 
+    /// The number of requests that are kept.
+    pub fn count(&self) -> u64 {
+        self.entries().len() as u64
+    }
+
     /// Reports that something in the console has changed.
     pub fn changed(&self) {
         self.changes.send_modify(|count| *count += 1);
