@@ -13,6 +13,7 @@ use tokio::sync::watch;
 
 use crate::calls::DatabaseCall;
 use crate::http::{Answer, Call};
+use crate::traces::Traces;
 
 /// The most requests that are kept.
 const KEPT: usize = 500;
@@ -22,6 +23,8 @@ const LARGEST_BODY: usize = 64 * 1024;
 /// The requests, and a counter that changes with everything that the console shows.
 #[derive(Debug, Default)]
 pub struct Journal {
+    /// Which request everything comes from.
+    pub traces: Arc<Traces>,
     entries: Mutex<VecDeque<Arc<Entry>>>,
     changes: watch::Sender<u64>,
 }

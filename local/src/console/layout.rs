@@ -52,13 +52,13 @@ impl Console {
                 }
                 body {
                     a.skip href="#content" { "To the content" }
-                    div.top {
+                    header.top aria-label="Console" {
                         (brand())
                         button.menu popovertarget="menu" aria-label="Menu" { (icon(icons::MENU)) }
                     }
                     (side_bar(head.page, head.asked, &counts))
                     div.page {
-                        header.head {
+                        header.head aria-label="Page" {
                             div.heading {
                                 h1 {
                                     @if head.title.is_some() { a href=(linked(head.page.path, head.asked.org.as_deref())) { (head.page.title) } " / " }
