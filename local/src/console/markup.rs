@@ -41,10 +41,10 @@ impl Tone {
     /// The tone of a state of a record, such as `paused`.
     pub fn of(state: &str) -> Self {
         match state {
-            "active" | "applied" | "closed" | "completed" | "delivered" | "done" | "enabled" | "ready" | "ready_for_use"
-            | "sent" | "stored" | "verified" => Self::Good,
-            "dead" | "disabled" | "failed" | "missing" | "wrong" => Self::Bad,
-            "in_progress" | "paused" | "pending" | "queued" | "retrying" | "scheduled" => Self::Warn,
+            "active" | "applied" | "completed" | "delivered" | "done" | "enabled" | "open" | "ready_for_use"
+            | "sent" | "stored" => Self::Good,
+            "dead" | "failed" => Self::Bad,
+            "in_progress" | "paused" | "pending" | "queued" | "ready" | "to_be_run" | "waiting" => Self::Warn,
             _ => Self::Quiet,
         }
     }
