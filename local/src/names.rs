@@ -14,16 +14,10 @@ const LONGEST: usize = 60;
 
 /// The records that were read or written last.
 #[derive(Debug, Default)]
-pub struct Names(Mutex<HashMap<String, Named>>);
+pub struct Names(Mutex<HashMap<RecordId, String>>);
 
-/// A record.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Named {
-    /// Its kind, as in the route table.
-    pub record: &'static str,
-    /// Its name, if it has one.
-    pub name: Option<String>,
-}
+/// The kind of a record, as in the route table, and its id. A record of another kind may have the same id.
+type RecordId = (&'static str, String);
 
 impl Names {
     /// Learns the records in `data`, an answer of `route`. Other answers than one record and a list of them are left
@@ -38,17 +32,17 @@ impl Names {
         };
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for record in records {
-            if let Some(id) = record["id"].as_str()
-                && (known.len() < KEPT || known.contains_key(id))
+            if let (Some(id), Some(name)) = (record["id"].as_str(), name(record))
+                && known.len() < KEPT
             {
-                known.insert(id.to_owned(), Named { record: route.record, name: name(record) });
+                known.insert((route.record, id.to_owned()), name);
             }
         }
     }
 
-    /// The record with this id.
-    pub fn find(&self, id: &str) -> Option<Named> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(id).cloned()
+    /// The name of a record.
+    pub fn find(&self, record: &'static str, id: &str) -> Option<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&(record, id.to_owned())).cloned()
     }
 }
 
@@ -84,12 +78,9 @@ mod tests {
         names.learn(&routes::LIST_CONTACTS, &json!({"items": contacts}));
         // These are the links of an assistant, and no assistants.
         names.learn(&routes::LIST_ASSISTANT_INTENTS, &json!({"items": [{"id": "5", "name": "x"}]}));
-        let of = |id: &str| names.find(id).map(|named| (named.record, named.name.unwrap_or_default()));
-        assert_eq!(of("1"), Some(("tag", "VIP".into())));
-        assert_eq!(of("2"), Some(("contact", "Ada L".into())));
-        assert_eq!(of("3"), Some(("contact", "b".into())));
-        assert_eq!(of("4"), Some(("contact", String::new())));
-        assert_eq!(of("5"), None);
+        let found = [("tag", "1"), ("contact", "2"), ("contact", "3"), ("contact", "4"), ("tag", "2"), ("assistant", "5")];
+        let found = found.map(|(record, id)| names.find(record, id).unwrap_or_default());
+        assert_eq!(found, ["VIP", "Ada L", "b", "", "", ""]);
         assert_eq!(record_of(&routes::LINK_ASSISTANT_INTENT, "assistant_id"), "assistant");
         assert_eq!(record_of(&routes::READ_WEBHOOK, "webhook_id"), "webhook");
     }

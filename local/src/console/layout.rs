@@ -53,13 +53,13 @@ impl Console {
                 }
                 body {
                     a.skip href="#content" { "To the content" }
-                    header.top aria-label="Console" {
+                    nav.top aria-label="Console" {
                         (brand())
                         button.menu popovertarget="menu" aria-label="Menu" { (icon(icons::MENU)) }
                     }
                     (side_bar(head.page, head.asked, &counts))
                     div.page {
-                        header.head aria-label="Page" {
+                        header.head {
                             div.heading {
                                 h1 {
                                     @if head.title.is_some() { a href=(linked(head.page.path, head.asked.org.as_deref())) { (head.page.title) } " / " }

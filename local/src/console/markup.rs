@@ -148,7 +148,7 @@ pub fn record_link(organisation: &str, record: &str, id: &str, name: impl Render
 /// The last part of an id, which tells it from others; the whole id is in the title.
 pub fn short_id(id: &str) -> Markup {
     let from = id.len().saturating_sub(8);
-    html! { code title=(id) { "…" (id.get(from..).unwrap_or(id)) } }
+    html! { code.id title=(id) { "…" (id.get(from..).unwrap_or(id)) } }
 }
 
 /// A duration, in the unit that suits it.

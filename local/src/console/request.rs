@@ -14,7 +14,7 @@ use shared::routes;
 use shared::values::mask::{has_secret_form, is_secret_name};
 
 use super::layout::{Head, linked};
-use super::markup::{Tone, badge, card, code_block, duration, facts, member, pretty, rows, state, status, time_of};
+use super::markup::{Tone, badge, card, code_block, duration, facts, member, pretty, rows, short_id, state, status, time_of};
 use super::pages::{self, DELIVERIES, EVENTS};
 use super::requests::{address, location};
 use super::table::masked;
@@ -64,7 +64,7 @@ impl Console {
             ("About", self.about_line(entry)),
             ("Calls", html! { (entry.cost.calls) ", " (entry.cost.depth) " after each other" }),
             ("Units", html! { (entry.cost.read_units) " read, " (entry.cost.write_units) " written" }),
-            ("Trace", html! { code { (entry.request_id) } }),
+            ("Trace", short_id(&entry.request_id)),
         ])
     }
 
@@ -100,7 +100,7 @@ impl Console {
                         @for delivery in &deliveries {
                             li {
                                 a href={ (linked(DELIVERIES, organisation)) "#delivery-" (member(delivery, "id")) } { (member(delivery, "event")) }
-                                " " (state(member(delivery, "state"))) " " span.quiet { (delivery["attempts"]) " attempts" }
+                                " " (state(member(delivery, "state"))) " " span.quiet { "attempts: " (delivery["attempts"]) }
                             }
                         }
                     }
@@ -110,7 +110,7 @@ impl Console {
                     ul.plain {
                         @for change in changes.iter().rev() {
                             li {
-                                (badge(Tone::Quiet, change.name.to_lowercase())) " " code { (change.pk) " " (change.sk) }
+                                (badge(Tone::Quiet, change.name.to_lowercase())) " " (item(entry, &format!("{} {}", change.pk, change.sk)))
                                 @if !change.taken_by.is_empty() { " " span.quiet { "to " (change.taken_by.join(", ")) } }
                             }
                         }
@@ -159,7 +159,7 @@ fn call_row(entry: &Entry, call: &DatabaseCall) -> Markup {
     let class = if call.failure.is_some() { Tone::Bad.class() } else { "call" };
     html! {
         td { strong { (call.action) } @if let Some(failure) = &call.failure { div.bad { (failure) } } }
-        td.wide { @for item in &call.items { div { code { (item) } } } }
+        td.wide { @for key in &call.items { div { (item(entry, key)) } } }
         td.fall {
             svg role="img" viewBox="0 0 1000 10" preserveAspectRatio="none" aria-label={ "after " (duration(call.began)) } {
                 rect.(class) x=(format!("{:.0}", from.min(WIDTH - width))) y="0" width=(format!("{width:.0}")) height="10" {}
@@ -168,6 +168,12 @@ fn call_row(entry: &Entry, call: &DatabaseCall) -> Markup {
         td.number { @match call.took { Some(took) => { (duration(took)) } None => { span.bad { "no answer" } } } }
         td.number { (call.units) }
     }
+}
+
+/// The key of an item without its organisation, which is the same in every key.
+fn item(entry: &Entry, key: &str) -> Markup {
+    let short = entry.organisation.map_or_else(|| key.to_owned(), |of| key.replace(&format!("ORG#{of}#"), ""));
+    html! { code title=(key) { (short) } }
 }
 
 fn issues(entry: &Entry) -> Markup {

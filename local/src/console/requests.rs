@@ -14,7 +14,7 @@ use super::pages::REQUESTS;
 use super::{Asked, Console};
 use crate::api::OrganisationWithKey;
 use crate::journal::Entry;
-use crate::names::{Named, record_of};
+use crate::names::record_of;
 
 /// The most requests of the page.
 const MOST: usize = 200;
@@ -116,8 +116,8 @@ impl Console {
             if Uuid::try_parse(&id).is_err() || about.iter().any(|one| one.id == id) {
                 continue;
             }
-            let named = self.journal.names.find(&id).unwrap_or(Named { record, name: None });
-            about.push(About { id, record: named.record, name: named.name });
+            let name = self.journal.names.find(record, &id);
+            about.push(About { id, record, name });
         }
         about
     }

@@ -14,7 +14,7 @@ use super::events::{answers, event_name};
 use super::icons::{self, icon};
 use super::layout::linked;
 use super::markup::{
-    Tone, badge, button, card, code_block, empty, member, progress, record_link, rows, state, status, time_of,
+    Tone, badge, button, card, empty, member, progress, record_link, rows, state, status, time_of,
 };
 use super::pages::{CAMPAIGNS, CONVERSATIONS, DELIVERIES, EVENTS, REQUESTS};
 use super::requests::request_link;
@@ -105,11 +105,13 @@ impl Console {
 
     fn call_step(&self) -> Markup {
         let command =
-            format!("curl --header \"Authorization: Bearer $KEY\" {}{}", self.url, routes::LIST_ASSISTANTS.path);
+            format!("curl -H \"Authorization: Bearer $KEY\" \\\n  {}{}", self.url, routes::LIST_ASSISTANTS.path);
         html! {
             p { "The request shows below, with each of its calls of the database. The terminal has the keys." }
-            (code_block("A first request", &command))
-            p { a.button.copy href="/console/start/curl" { "Copy with a key" } }
+            div.code {
+                a.button.copy href="/console/start/curl" { "Copy with a key" }
+                pre tabindex="0" role="region" aria-label="A first request" { (command) }
+            }
         }
     }
 
@@ -124,7 +126,7 @@ impl Console {
                 Some(open) => {
                     (button(organisation, &routes::CLOSE_CONVERSATION, &[("conversation_id", member(open, "id"))], "Close a conversation"))
                 }
-                None => { p { a.button href=(linked(CONVERSATIONS, Some(&organisation.name))) { "Open a conversation first" } } }
+                None => { p { a.button href=(linked(CONVERSATIONS, Some(&organisation.name))) { "Open a conversation" } } }
             }
         }
     }
@@ -157,7 +159,7 @@ impl Console {
             @match happened {
                 Happened::Request(entry) => {
                     td.wide { span.kind { (icon(icons::REQUESTS)) (request_link(entry)) } }
-                    td { (self.about_line(entry)) }
+                    td.about { (self.about_line(entry)) }
                     td.number { (status(entry.status.into())) }
                 }
                 Happened::Event(event) => {
