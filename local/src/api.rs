@@ -113,7 +113,19 @@ impl Api {
         parameters: &[(&str, &str)],
         body: &str,
     ) -> Answer {
-        self.gateway.answer(&call(organisation, route, parameters, "", body)).await
+        self.send(organisation, route, parameters, "", body).await
+    }
+
+    /// The same with a query.
+    pub async fn send(
+        &self,
+        organisation: &OrganisationWithKey,
+        route: &Route,
+        parameters: &[(&str, &str)],
+        query: &str,
+        body: &str,
+    ) -> Answer {
+        self.gateway.answer(&call(organisation, route, parameters, query, body)).await
     }
 }
 

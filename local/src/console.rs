@@ -5,12 +5,18 @@
 //! the calls of a request, comes from the records of `cargo local` itself.
 
 mod campaigns;
+mod cells;
 mod conversations;
 mod counts;
 mod deliveries;
+mod described;
+mod fields;
+mod forms;
 mod happened;
 mod markup;
 mod payments;
+mod record;
+mod records;
 mod table;
 mod time;
 
@@ -119,6 +125,7 @@ impl Console {
         }
         router
             .route("/console/operations/{operation}", post(operate))
+            .route("/console/forms/{operation}", post(forms::send))
             .route("/console/payments", post(payments::send))
             .route("/console/time", post(time::skip))
             .route("/console/requests/{id}/curl", get(happened::curl))

@@ -1,0 +1,156 @@
+//! The page of a record's list, made from the document: columns, filters, pages, forms for a new one.
+
+use std::collections::BTreeMap;
+
+use maud::{Markup, html};
+use serde_json::Value;
+
+use super::cells::{address, cell, name_of, query_of, short};
+use super::described::{self, DocumentedOperation, DocumentedRecord};
+use super::fields::{FormField, words};
+use super::markup::rows;
+use super::{Console, Shown};
+use crate::api::OrganisationWithKey;
+
+/// The rows of a page.
+const ROWS_OF_A_PAGE: usize = 25;
+/// The most columns beside the name and the id.
+const COLUMNS: usize = 7;
+/// Parameters that are no filters.
+const PAGING: [&str; 3] = ["page", "size", "after"];
+
+/// The query of a page: filters of a list, and the parameters of its path.
+pub type Given = BTreeMap<String, String>;
+
+impl Console {
+    pub(super) async fn records(&self, organisation: &OrganisationWithKey, name: &str, given: &Given) -> Shown {
+        let record = described::record(name).ok_or_else(|| format!("There is no record {name}."))?;
+        let creates: Vec<_> = record.creates().collect();
+        let others: Vec<_> = record.others().collect();
+        let mut forms = Vec::new();
+        for operation in creates.into_iter().chain(others) {
+            forms.push(self.operation(organisation, operation, &parameters(operation, given), None).await);
+        }
+        let list = match record.list() {
+            Some(list) => self.list(organisation, record, list, given).await?,
+            None => html! {},
+        };
+        Ok(html! {
+            p.quiet { (record.about) }
+            div.operations { @for form in &forms { (form) } }
+            (list)
+        })
+    }
+
+    async fn list(
+        &self,
+        organisation: &OrganisationWithKey,
+        record: &'static DocumentedRecord,
+        list: &DocumentedOperation,
+        given: &Given,
+    ) -> Shown {
+        let mut filters = Vec::new();
+        let (mut path, mut choices) = (Vec::new(), BTreeMap::new());
+        for parameter in list.route.parameters() {
+            let of = self.choices(organisation, parameter).await;
+            let first = of.first().map(|(id, _)| id.clone());
+            let Some(chosen) = given.get(parameter).cloned().or(first) else {
+                return Ok(html! { p.empty { "There is no " (words(parameter)) " yet. Make one first." } });
+            };
+            filters.push(described::id_field(parameter));
+            path.push((parameter, chosen));
+            choices.insert(parameter.to_owned(), of);
+        }
+        let mut query: Vec<(&str, String)> = Vec::new();
+        for field in list.query.iter().filter(|field| !PAGING.contains(&field.name.as_str())) {
+            if !choices.contains_key(&field.name) {
+                choices.insert(field.name.clone(), self.choices(organisation, &field.name).await);
+            }
+            // The newest is what one looks for.
+            let newest_first = (field.name == "order").then_some("desc");
+            if let Some(value) = given.get(&field.name).map(String::as_str).filter(|value| !value.is_empty()).or(newest_first) {
+                query.push((&field.name, value.to_owned()));
+            }
+            filters.push(field.clone());
+        }
+        let asked = |name: &str| given.get(name).cloned().unwrap_or_default();
+        for name in PAGING.into_iter().filter(|name| list.query.iter().any(|field| field.name == *name)) {
+            let value = if name == "size" { ROWS_OF_A_PAGE.to_string() } else { asked(name) };
+            if !value.is_empty() {
+                query.push((name, value));
+            }
+        }
+        let of_path: Vec<_> = path.iter().map(|(name, id)| (*name, id.as_str())).collect();
+        let answer = self.api.ask(organisation, list.route, &of_path, &query_of(query.iter().map(|(name, value)| (*name, value.as_str()))), "").await?;
+        let items: Vec<_> = answer["items"].as_array().cloned().unwrap_or_default();
+        let names = self.names(organisation, items.iter()).await;
+        let columns = columns(list, &items);
+        let headings: Vec<String> = columns.iter().map(|field| words(&field.name)).collect();
+        let headings: Vec<&str> = ["Name", "Id"].into_iter().chain(headings.iter().map(String::as_str)).collect();
+        let shown: Vec<_> = items
+            .iter()
+            .map(|item| {
+                let id = item["id"].as_str().unwrap_or_default();
+                let to = address(organisation, record, Some(id), &of_path);
+                html! {
+                    td.name { a href=(to) { (name_of(item).unwrap_or_else(|| short(id))) } }
+                    td { code title=(id) { (short(id)) } }
+                    @for field in &columns { td { (cell(organisation, field, item, &names)) } }
+                }
+            })
+            .collect();
+        let value = |name: &str| path.iter().find(|one| one.0 == name).map_or_else(|| asked(name), |one| one.1.clone());
+        Ok(html! {
+            @if !filters.is_empty() {
+                form.filters method="get" action=(format!("/console/records/{}", record.name)) {
+                    input type="hidden" name="org" value=(organisation.name);
+                    @for field in &filters { (field.filter(&value(&field.name), choices.get(&field.name).map_or(&[], Vec::as_slice))) }
+                    button { "Filter" }
+                }
+            }
+            (rows(&format!("list-{}", record.name), &headings, &shown, "None."))
+            (pages(organisation, record, &answer, given))
+        })
+    }
+}
+
+/// The parameters of the operation's path that are given.
+fn parameters<'a>(operation: &DocumentedOperation, given: &'a Given) -> Vec<(&'static str, &'a str)> {
+    operation.route.parameters().filter_map(|name| Some((name, given.get(name)?.as_str()))).collect()
+}
+
+/// The columns of a list beside name and id: what fits, and is set in any of the items.
+fn columns<'a>(list: &'a DocumentedOperation, items: &[Value]) -> Vec<&'a FormField> {
+    let is_set = |field: &&FormField| items.is_empty() || items.iter().any(|item| !item[&field.name].is_null());
+    let all = list.items.iter().flatten().filter(|field| field.fits_a_column());
+    let mut columns: Vec<_> = all.filter(is_set).filter(|field| field.rank().0 != 0).take(COLUMNS).collect();
+    // The time at which each was made says most about a list.
+    if let Some(made) = list.items.iter().flatten().find(|field| ["created_at", "at"].contains(&field.name.as_str())) {
+        if !columns.iter().any(|field| field.name == made.name) {
+            columns.truncate(COLUMNS - 1);
+            columns.push(made);
+        }
+    }
+    columns
+}
+
+/// Links to the pages before and after this one.
+fn pages(organisation: &OrganisationWithKey, record: &DocumentedRecord, answer: &Value, given: &Given) -> Markup {
+    let link = |name: &str, value: String, label: &str| {
+        let others = given.iter().filter(|(other, _)| !["org", "page", "after"].contains(&other.as_str()));
+        let mut query: Vec<_> = others.map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        query.push((name, &value));
+        html! { a.button href=(address(organisation, record, None, &query)) { (label) } }
+    };
+    let number = |name: &str| answer[name].as_u64();
+    html! {
+        nav.pages aria-label="Pages of the list" {
+            @if let (Some(page), Some(pages), Some(total)) = (number("page"), number("pages"), number("total")) {
+                span.quiet { "Page " (page) " of " (pages.max(1)) " · " (total) " in all" }
+            }
+            @if let Some(before) = number("previous_page") { (link("page", before.to_string(), "Previous")) }
+            @if let Some(after) = number("next_page") { (link("page", after.to_string(), "Next")) }
+            @if let Some(next) = answer["next"].as_str() { (link("after", next.to_owned(), "Next")) }
+        }
+    }
+}
