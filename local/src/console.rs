@@ -13,13 +13,17 @@ mod described;
 mod fields;
 mod forms;
 mod happened;
+mod icons;
+mod layout;
 mod markup;
+mod pages;
 mod payments;
 mod record;
 mod records;
 mod table;
 mod time;
 
+pub use pages::{PAGES, Page, Scope};
 pub use time::Skips;
 
 use std::collections::BTreeMap;
@@ -37,7 +41,7 @@ use axum::response::{Html, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use futures_util::stream::{self, Stream};
-use maud::{DOCTYPE, Markup, html};
+use maud::Markup;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use shared::routes;
@@ -47,7 +51,8 @@ use shared::values::time::Clock;
 use crate::api::{Api, OrganisationWithKey};
 use crate::database::TABLE_NAME;
 use crate::http::Answer;
-use crate::inbox::{self, Inbox};
+use crate::console::layout::Head;
+use crate::inbox::Inbox;
 use crate::journal::{self, Journal};
 use crate::payment_provider::ProviderStandIn;
 use crate::schedule::Schedules;
@@ -55,8 +60,9 @@ use crate::schedule::Schedules;
 /// The most rows of a section.
 const ROWS: u64 = 100;
 
-/// The permissions of a page: it has its own script and style, and calls only this server.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; form-action 'none'; \
+/// The permissions of a page: it has its own script and style, and calls only this server. Its filters are forms that
+/// need no script.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; form-action 'self'; \
     base-uri 'none'; frame-ancestors 'none'";
 
 /// The console.
@@ -83,18 +89,6 @@ pub struct Console {
     pub skips: Skips,
 }
 
-/// The pages: address and title.
-pub const PAGES: [(&str, &str); 8] = [
-    ("/", "Requests and events"),
-    ("/console/conversations", "Conversations"),
-    ("/console/deliveries", "Deliveries"),
-    ("/console/campaigns", "Campaigns"),
-    ("/console/counts", "Counts"),
-    ("/console/payments", "Payments"),
-    ("/console/time", "Time"),
-    ("/console/table", "Table"),
-];
-
 /// The query of a page.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -117,11 +111,11 @@ impl Console {
     pub fn router(self) -> Router {
         let file = |kind: &'static str, text: &'static str| get(async move || ([("content-type", kind)], text));
         let mut router = Router::new();
-        for (path, _) in PAGES {
-            let page = async move |State(console): State<Arc<Self>>, Query(asked): Query<Asked>| {
-                console.page(path, &asked).await
+        for page in &PAGES {
+            let answer = async move |State(console): State<Arc<Self>>, Query(asked): Query<Asked>| {
+                console.page(page, &asked).await
             };
-            router = router.route(path, get(page));
+            router = router.route(page.path, get(answer));
         }
         router
             .route("/console/operations/{operation}", post(operate))
@@ -149,68 +143,23 @@ impl Console {
         all.iter().find(|organisation| Some(organisation.name.as_str()) == asked).or_else(|| all.first())
     }
 
-    async fn page(&self, path: &str, asked: &Asked) -> Html<String> {
-        let organisation = self.organisation(asked.org.as_deref());
-        let shown = match (path, organisation) {
-            ("/", _) => Ok(self.happened()),
-            ("/console/time", _) => Ok(self.time()),
+    async fn page(&self, page: &'static Page, asked: &Asked) -> Html<String> {
+        let shown = match (page.path, self.organisation(asked.org.as_deref())) {
+            ("/", _) => Ok(self.start()),
+            (pages::REQUESTS, _) => Ok(self.requests()),
+            (pages::EVENTS, _) => Ok(self.events()),
+            (pages::TIME, _) => Ok(self.time()),
             (_, None) => Err("There is no organisation whose key is known: the demo set was not loaded.".to_owned()),
-            ("/console/conversations", Some(organisation)) => self.conversations(organisation, asked).await,
-            ("/console/deliveries", Some(organisation)) => self.deliveries(organisation).await,
-            ("/console/campaigns", Some(organisation)) => self.campaigns(organisation).await,
+            (pages::CONVERSATIONS, Some(organisation)) => self.conversations(organisation, asked).await,
+            (pages::DELIVERIES, Some(organisation)) => self.deliveries(organisation).await,
+            (pages::CAMPAIGNS, Some(organisation)) => self.campaigns(organisation).await,
+            (pages::RECORDS, Some(_)) => Err("The records are in the table, and in the answers of the API.".to_owned()),
             ("/console/counts", Some(organisation)) => self.counts(organisation).await,
             ("/console/payments", Some(organisation)) => self.payments(organisation).await,
             (_, Some(organisation)) => self.table(organisation, asked).await,
         };
-        let title = PAGES.iter().find(|page| page.0 == path).map_or("Console", |page| page.1);
-        let of_organisation = !["/", "/console/time"].contains(&path);
-        let page = html! {
-            (DOCTYPE)
-            html lang="en" {
-                head {
-                    meta charset="utf-8";
-                    meta name="viewport" content="width=device-width";
-                    title { (title) " · Console" }
-                    link rel="stylesheet" href="/console/console.css";
-                    script defer src="/console/console.js" {}
-                }
-                body {
-                    header {
-                        p.title { "Assistants, on this machine" }
-                        nav aria-label="Pages" {
-                            @for (to, name) in PAGES {
-                                a href=(linked(to, organisation)) aria-current=[(to == path).then_some("page")] { (name) }
-                            }
-                            a href=(routes::READ_DOCS.path) { "The API" }
-                            a href=(inbox::PATH) { "The inbox, as JSON" }
-                        }
-                        @if of_organisation {
-                            nav aria-label="Organisations" {
-                                @for other in self.api.organisations() {
-                                    @let current = organisation.is_some_and(|organisation| organisation.id == other.id);
-                                    a href=(linked(path, Some(other))) aria-current=[current.then_some("true")] { (other.name) }
-                                }
-                            }
-                        }
-                    }
-                    main {
-                        h1 { (title) }
-                        output #told role="status" {}
-                        @match shown {
-                            Ok(shown) => { (shown) }
-                            Err(failure) => { p.bad { (failure) } }
-                        }
-                    }
-                }
-            }
-        };
-        Html(page.into_string())
+        self.framed(Head::of(page, asked), shown).await
     }
-}
-
-/// The address of a page for an organisation.
-fn linked(path: &str, organisation: Option<&OrganisationWithKey>) -> String {
-    organisation.map_or_else(|| path.to_owned(), |organisation| format!("{path}?org={}", organisation.name))
 }
 
 /// Sends the permissions of each page with it.

@@ -37,6 +37,7 @@ use crate::journal::{Entry, Journal};
 use crate::lambda::{Failed, Function};
 use crate::roles::{Roles, as_function};
 use crate::template::{Template, TemplateRoute, function_name};
+use crate::traces::Origin;
 use crate::{Trouble, functions};
 
 /// API Gateway's own limit of a body, in bytes.
@@ -179,7 +180,8 @@ impl Gateway {
         let started = Instant::now();
         let request_id = self.ids.fresh(self.service.clock.now()).to_string();
         // Boxed: the tests keep this future within others.
-        let (answer, calls) = calls::recorded(Box::pin(self.answer_as(call, &request_id))).await;
+        let origin = Origin::request(&self.journal.traces, &request_id);
+        let (answer, calls) = calls::recorded(origin, Box::pin(self.answer_as(call, &request_id))).await;
         if let Some(look) = self.look {
             look(call, &answer);
         }
@@ -293,6 +295,18 @@ impl Gateway {
         as_function(name, self.run_function(name, payload)).await
     }
 
+    /// The same for an event of the stream or of a schedule: what the function writes has the traces of the changes.
+    async fn run_traced(&self, name: &'static str, payload: &str) -> Option<Result<String, Failed>> {
+        if !self.log {
+            return self.run(name, payload.as_bytes()).await;
+        }
+        let event = serde_json::from_str(payload).unwrap_or_default();
+        self.journal.traces.passed_on(name, &event);
+        let origin = Origin::changes(&self.journal.traces, &event);
+        // Boxed: a stack's future has this one for each function.
+        calls::recorded(origin, Box::pin(self.run(name, payload.as_bytes()))).await.0
+    }
+
     async fn run_function(&self, name: &str, payload: &[u8]) -> Option<Result<String, Failed>> {
         let process = self.service_of(name);
         let cx = EventContext { service: process.as_deref().unwrap_or(&self.service) };
@@ -339,7 +353,7 @@ impl Gateway {
             gateway.invocations.fetch_add(1, Ordering::Relaxed);
             Box::pin(async move {
                 let missing = || Err(Failed::new("ResourceNotFoundException", name));
-                let outcome = gateway.run(name, payload.as_bytes()).await.unwrap_or_else(missing);
+                let outcome = gateway.run_traced(name, &payload).await.unwrap_or_else(missing);
                 gateway.journal.changed();
                 outcome
             })

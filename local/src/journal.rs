@@ -13,6 +13,7 @@ use tokio::sync::watch;
 
 use crate::calls::DatabaseCall;
 use crate::http::{Answer, Call};
+use crate::traces::Traces;
 
 /// The most requests that are kept.
 const KEPT: usize = 500;
@@ -22,6 +23,8 @@ const LARGEST_BODY: usize = 64 * 1024;
 /// The requests, and a counter that changes with everything that the console shows.
 #[derive(Debug, Default)]
 pub struct Journal {
+    /// Which request everything comes from.
+    pub traces: Arc<Traces>,
     entries: Mutex<VecDeque<Arc<Entry>>>,
     changes: watch::Sender<u64>,
 }
@@ -157,6 +160,11 @@ impl Journal {
     /// The newest `most` requests, the newest first.
     pub fn newest(&self, most: usize) -> Vec<Arc<Entry>> {
         self.entries().iter().rev().take(most).cloned().collect()
+    }
+
+    /// The number of requests that are kept.
+    pub fn count(&self) -> u64 {
+        self.entries().len() as u64
     }
 
     /// Reports that something in the console has changed.

@@ -16,7 +16,7 @@
 //!   that are in progress, [`receiver`] is a customer's server that can fail, and [`fault_run`] uses all of them at
 //!   once and checks which events arrive.
 //! - [`inbox`] receives the events of the demo set, and verifies them. [`console`] shows these events, the requests
-//!   of the [`journal`] with their [`calls`] of the database, and the records through the [`api`]. [`echo`] answers the
+//!   of the [`journal`] with their [`calls`] of the database and the [`traces`] that they begin, and the records through the [`api`]. [`echo`] answers the
 //!   users of the demo set.
 //! - [`plain`] describes operations without a file. [`openapi`] makes the document of the API, [`collections`] the
 //!   requests to try it with.
@@ -56,6 +56,7 @@ pub mod schedule;
 pub mod stack;
 pub mod stream;
 pub mod template;
+pub mod traces;
 
 pub use stack::{Background, Settings, Stack};
 

@@ -353,7 +353,7 @@ impl Stack {
         let destination = Destination::new(failed_records, settings.clock.clone());
         let function = |name: &str| gateway.event_function(name);
         let mut stack = Self {
-            stream: Arc::new(Stream::new(&database, &template, Some(&destination), function)?),
+            stream: Arc::new(Stream::new(&database, &template, Some(&destination), &journal.traces, function)?),
             schedules: Arc::new(Schedules::new(&template, function)?),
             notified: Arc::new(Notified::of(&template, function, new_objects, destination.clone())?),
             api: Api::new(Arc::clone(&gateway), demo.map_or_else(Vec::new, |demo| demo.with_keys())),

@@ -3,6 +3,28 @@ const told = document.querySelector("#told");
 const shown = new Map();
 let fetching = false;
 let changed = false;
+let hides = 0;
+
+function tell(message) {
+  told.textContent = message;
+  clearTimeout(hides);
+  hides = setTimeout(() => { told.textContent = ""; }, 8000);
+}
+
+// The clock of the server, which may be ahead of this machine.
+let ahead = 0;
+const units = [[60, 1, "s"], [3600, 60, "min"], [86400, 3600, "h"], [2592000, 86400, "d"]];
+
+function relate(now) {
+  if (now) ahead = Date.parse(now) - Date.now();
+  for (const time of document.querySelectorAll("time[datetime]")) {
+    const seconds = Math.round((Date.now() + ahead - Date.parse(time.dateTime)) / 1000);
+    const unit = units.find(([most]) => Math.abs(seconds) < most);
+    if (!unit) continue;
+    const count = `${Math.floor(Math.abs(seconds) / unit[1])} ${unit[2]}`;
+    time.textContent = Math.abs(seconds) < 3 ? "now" : seconds < 0 ? `in ${count}` : `${count} ago`;
+  }
+}
 
 function replace(section, html) {
   const open = new Set([...section.querySelectorAll("details[open]")].map((details) => details.id));
@@ -30,6 +52,7 @@ async function update() {
         shown.set(section.id, html);
         replace(section, html);
       }
+      relate(page.documentElement.dataset.now);
     }
   } finally {
     // Also where the server has gone: the next change comes when it is back.
@@ -37,11 +60,16 @@ async function update() {
   }
 }
 
+relate(document.documentElement.dataset.now);
+setInterval(relate, 5000);
 new EventSource("/console/changes").onmessage = update;
 
 document.addEventListener("submit", async (event) => {
   const form = event.target;
+  // Any other form leads to a page, and needs no script.
+  if (!form.dataset.method) return;
   event.preventDefault();
+  if (form.dataset.confirm && !confirm(form.dataset.confirm)) return;
   const fields = {};
   for (const input of form.elements) {
     // What is left empty is not said.
@@ -51,15 +79,25 @@ document.addEventListener("submit", async (event) => {
   told.textContent = "";
   const answer = await fetch(form.getAttribute("action"), { method: form.dataset.method, body: JSON.stringify(fields) });
   const says = await answer.json();
-  told.textContent = says.error ?? says.told ?? form.dataset.done;
+  if (says.to) {
+    location.assign(says.to);
+    return;
+  }
+  tell(says.error ?? says.told ?? form.dataset.done);
   if (!says.error) form.reset();
 });
 
+// A filter applies as soon as it is chosen.
+document.addEventListener("change", (event) => {
+  if (event.target.form?.classList.contains("filters")) event.target.form.requestSubmit();
+});
+
 document.addEventListener("click", async (event) => {
-  const link = event.target.closest("a.copy");
-  // Without a clipboard, as on another machine's page, the link leads to the text.
-  if (!link || !navigator.clipboard) return;
+  const copied = event.target.closest("a.copy, button[data-copy]");
+  // Without a clipboard, as on another machine's page, a link leads to the text.
+  if (!copied || !navigator.clipboard) return;
   event.preventDefault();
-  await navigator.clipboard.writeText(await (await fetch(link.href)).text());
-  told.textContent = "Copied.";
+  const text = copied.href ? await (await fetch(copied.href)).text() : copied.parentElement.querySelector("pre").textContent;
+  await navigator.clipboard.writeText(text);
+  tell("Copied.");
 });

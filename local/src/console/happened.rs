@@ -7,24 +7,31 @@ use axum::http::StatusCode;
 use maud::{Markup, html};
 
 use super::markup::{pretty, rows, status, text, time_of};
-use super::{Console, ROWS};
+use super::Console;
 use crate::calls::DatabaseCall;
 use crate::inbox::{Arrived, Signature};
 use crate::journal::Entry;
 
+/// The most requests or events of a page.
+const MOST: usize = 100;
+
 impl Console {
     /// The first page.
-    pub(super) fn happened(&self) -> Markup {
-        let most = usize::try_from(ROWS).unwrap_or(usize::MAX);
-        let events: Vec<_> = self.inbox.newest(most).iter().map(|event| arrived(event)).collect();
-        let requests: Vec<_> = self.journal.newest(most).iter().map(|entry| request(entry)).collect();
+    pub(super) fn start(&self) -> Markup {
+        html! { h2 { "Events" } (self.events()) h2 { "Requests" } (self.requests()) }
+    }
+
+    pub(super) fn events(&self) -> Markup {
+        let events: Vec<_> = self.inbox.newest(MOST).iter().map(|event| arrived(event)).collect();
         html! {
-            h2 { "Events" }
             (answers())
             (rows("events", &["Time", "To", "Event", "Signature", "#Answer"], &events, "None yet. Close a conversation, and its event arrives here."))
-            h2 { "Requests" }
-            (rows("requests", &["Time", "Request", "#Status", "#Milliseconds", "#Calls", "#Depth", "#Read units", "#Write units"], &requests, "None yet."))
         }
+    }
+
+    pub(super) fn requests(&self) -> Markup {
+        let requests: Vec<_> = self.journal.newest(MOST).iter().map(|entry| request(entry)).collect();
+        rows("requests", &["Time", "Request", "#Status", "#Milliseconds", "#Calls", "#Depth", "#Read units", "#Write units"], &requests, "None yet.")
     }
 }
 
