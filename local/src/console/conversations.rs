@@ -1,9 +1,8 @@
 //! Conversations like a chat: a list, and beside it the messages of the open one, who is typing, and a form for the next
 //! message of a person or the assistant.
 
-use std::time::Duration;
-
 use maud::{Markup, html};
+use serde::Deserialize as _;
 use serde_json::Value;
 use shared::routes;
 use shared::values::time::Timestamp;
@@ -15,8 +14,8 @@ use super::markup::{button, form, member, moment_of, state};
 use super::{Asked, Console, ROWS, Shown};
 use crate::api::OrganisationWithKey;
 
-/// How long an answer is awaited until the page says that there is none.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How many seconds an answer is awaited until the page says that there is none.
+const PATIENCE: i64 = 60;
 
 impl Console {
     pub(super) async fn conversations(&self, organisation: &OrganisationWithKey, asked: &Asked) -> Shown {
@@ -107,8 +106,8 @@ impl Console {
     /// ago.
     fn awaited(&self, last: Option<&Value>) -> Option<bool> {
         let last = last.filter(|message| message["sender_type"] == "user")?;
-        let said = member(last, "created_at").parse::<Timestamp>().ok()?;
-        Some(self.clock.now() < said.plus(PATIENCE))
+        let said = Timestamp::deserialize(&last["created_at"]).ok()?;
+        Some(self.clock.now() < said.plus_seconds(PATIENCE))
     }
 }
 

@@ -1,6 +1,10 @@
 //! The page of one record, made from the document: its members, a form that changes it, tags, what belongs to it, its
 //! other operations.
 
+use std::sync::Arc;
+
+use axum::extract::{Path, Query, State};
+use axum::response::Html;
 use maud::{Markup, html};
 use serde_json::Value;
 use shared::request::route::Route;
@@ -9,8 +13,9 @@ use shared::routes;
 use super::cells::{RecordNames, address, name_of, parents, short, wide_cell};
 use super::described::{self, DocumentedOperation, DocumentedRecord};
 use super::fields::{FieldInput, words};
+use super::layout::Head;
 use super::records::Given;
-use super::{Console, ROWS, Shown};
+use super::{Asked, Console, NO_ORGANISATION, ROWS, Shown, pages};
 use crate::api::OrganisationWithKey;
 
 /// The most pages of a list in which a record is looked for that no operation reads.
@@ -20,6 +25,26 @@ const LOOKED_THROUGH: u64 = 10;
 struct FoundRecord {
     value: Value,
     parents: Vec<(&'static str, String)>,
+}
+
+/// The page of one record.
+pub(super) async fn page(
+    State(console): State<Arc<Console>>,
+    Path((name, id)): Path<(String, String)>,
+    Query(asked): Query<Asked>,
+    Query(given): Query<Given>,
+) -> Html<String> {
+    let shown = match console.organisation(asked.org.as_deref()) {
+        Some(organisation) => console.record(organisation, &name, &id, &given).await,
+        None => Err(NO_ORGANISATION.to_owned()),
+    };
+    let list = described::record(&name).zip(console.organisation(asked.org.as_deref()));
+    let says = html! {
+        @if let Some((record, organisation)) = list { a href=(address(organisation, record, None, &[])) { "All of these" } " · " }
+        code { (id) }
+    };
+    let head = Head::within(pages::page(pages::RECORDS), &words(&name), says, &asked);
+    console.framed(head, shown).await
 }
 
 impl Console {
@@ -42,7 +67,7 @@ impl Console {
             None => html! {},
         };
         Ok(html! {
-            p.lead { strong #record-name { (name_of(&found.value).unwrap_or_else(|| short(id))) } " " code { (id) } }
+            h2 #record-name { (name_of(&found.value).unwrap_or_else(|| short(id))) }
             (related(organisation, record, id))
             div.columns {
                 section.card {

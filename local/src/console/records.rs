@@ -1,15 +1,20 @@
 //! The page of a record's list, made from the document: columns, filters, pages, forms for a new one.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use axum::extract::{Path, Query, State};
+use axum::response::Html;
+use futures_util::future::join_all;
 use maud::{Markup, html};
 use serde_json::Value;
 
 use super::cells::{address, cell, name_of, query_of, short};
 use super::described::{self, DocumentedOperation, DocumentedRecord};
 use super::fields::{FormField, words};
+use super::layout::Head;
 use super::markup::rows;
-use super::{Console, Shown};
+use super::{Asked, Console, NO_ORGANISATION, Shown, pages};
 use crate::api::OrganisationWithKey;
 
 /// The rows of a page.
@@ -22,7 +27,45 @@ const PAGING: [&str; 3] = ["page", "size", "after"];
 /// The query of a page: filters of a list, and the parameters of its path.
 pub type Given = BTreeMap<String, String>;
 
+/// The page of a record's list.
+pub(super) async fn page(
+    State(console): State<Arc<Console>>,
+    Path(name): Path<String>,
+    Query(asked): Query<Asked>,
+    Query(given): Query<Given>,
+) -> Html<String> {
+    let shown = match console.organisation(asked.org.as_deref()) {
+        Some(organisation) => console.records(organisation, &name, &given).await,
+        None => Err(NO_ORGANISATION.to_owned()),
+    };
+    let about = described::record(&name).map_or("", |record| record.about.as_str());
+    let head = Head::within(pages::page(pages::RECORDS), &words(&name), html! { (about) }, &asked);
+    console.framed(head, shown).await
+}
+
 impl Console {
+    /// Every record, with how many there are.
+    pub(super) async fn all_records(&self, organisation: &OrganisationWithKey) -> Markup {
+        let counted = join_all(described::records().iter().map(async |record| {
+            let list = record.list().filter(|list| list.route.parameters().next().is_none() && !list.has_cursor);
+            let page = self.api.ask(organisation, list?.route, &[], "size=1", "").await.ok()?;
+            page["total"].as_u64()
+        }));
+        let counts = counted.await;
+        html! {
+            ul.index.live #all-records {
+                @for (record, count) in described::records().iter().zip(counts) {
+                    li {
+                        a.card href=(address(organisation, record, None, &[])) {
+                            span.row { strong { (words(record.name)) } @if let Some(count) = count { span.quiet { (count) } } }
+                            span.quiet { (record.about) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+
     pub(super) async fn records(&self, organisation: &OrganisationWithKey, name: &str, given: &Given) -> Shown {
         let record = described::record(name).ok_or_else(|| format!("There is no record {name}."))?;
         let creates: Vec<_> = record.creates().collect();
@@ -36,7 +79,6 @@ impl Console {
             None => html! {},
         };
         Ok(html! {
-            p.quiet { (record.about) }
             div.operations { @for form in &forms { (form) } }
             (list)
         })
