@@ -12,7 +12,7 @@ mod deliveries;
 mod described;
 mod fields;
 mod forms;
-mod happened;
+mod events;
 mod icons;
 mod keys;
 mod layout;
@@ -22,6 +22,9 @@ mod payments;
 mod record;
 mod records;
 mod samples;
+mod request;
+mod requests;
+mod start;
 mod table;
 mod time;
 
@@ -50,11 +53,12 @@ use serde_json::{Map, Value, json};
 use shared::routes;
 use shared::table::store::Store;
 use shared::values::time::Clock;
+use tokio::sync::OnceCell;
 
 use crate::api::{Api, OrganisationWithKey};
+use crate::console::layout::Head;
 use crate::database::TABLE_NAME;
 use crate::http::Answer;
-use crate::console::layout::Head;
 use crate::inbox::Inbox;
 use crate::journal::{self, Journal};
 use crate::payment_provider::ProviderStandIn;
@@ -97,6 +101,8 @@ pub struct Console {
     pub samples: Samples,
     /// Whether a user watches, so that samples of the campaigns are taken.
     pub watched: bool,
+    /// Set when the names of the records were read.
+    pub names_are_known: OnceCell<()>,
 }
 
 /// The query of a page.
@@ -117,6 +123,12 @@ struct Asked {
     view: Option<String>,
     /// The campaign that is shown.
     campaign: Option<String>,
+    /// The first digit of the statuses of requests.
+    status: Option<String>,
+    /// The operation of requests.
+    operation: Option<String>,
+    /// Words that requests have.
+    search: Option<String>,
 }
 
 /// The content of a page, or the reason why it has none.
@@ -145,8 +157,13 @@ impl Console {
             .route("/console/forms/{operation}", post(forms::send))
             .route("/console/payments", post(payments::send))
             .route("/console/time", post(time::skip))
-            .route("/console/requests/{id}/curl", get(happened::curl))
-            .route("/console/requests/{id}/event", get(happened::event))
+            .route("/console/requests/{id}", get(request::page))
+            .route("/console/requests/{id}/curl", get(request::curl))
+            .route("/console/requests/{id}/event", get(request::event))
+            .route("/console/requests/{id}/mcp", get(request::tool))
+            .route("/console/requests/{id}/again", post(request::again))
+            .route("/console/requests/{id}/edited", post(request::edited))
+            .route("/console/start/curl", get(start::curl))
             .route("/console/changes", get(changes))
             .route("/console/console.css", file("text/css", style))
             .route("/console/console.js", file("text/javascript", include_str!("console/console.js")))
@@ -168,8 +185,8 @@ impl Console {
 
     async fn page(&self, page: &'static Page, asked: &Asked) -> Html<String> {
         let shown = match (page.path, self.organisation(asked.org.as_deref())) {
-            ("/", _) => Ok(self.start()),
-            (pages::REQUESTS, _) => Ok(self.requests()),
+            ("/", _) => Ok(self.start().await),
+            (pages::REQUESTS, _) => Ok(self.requests(asked).await),
             (pages::EVENTS, _) => Ok(self.events()),
             (pages::TIME, _) => Ok(self.time()),
             (_, None) => Err(NO_ORGANISATION.to_owned()),

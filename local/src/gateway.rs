@@ -187,6 +187,7 @@ impl Gateway {
         }
         let took = started.elapsed();
         if self.log {
+            self.learn(call, &answer);
             let Cost { calls, read_units, write_units, .. } = answer.cost;
             let milliseconds = took.as_millis();
             let (method, path, status) = (&call.method, &call.path, answer.status);
@@ -196,6 +197,14 @@ impl Gateway {
         }
         self.journal.add(Entry::new(request_id, self.service.clock.now(), call, &answer, took, calls));
         answer
+    }
+
+    /// Learns the names of the records in an answer.
+    fn learn(&self, call: &Call, answer: &Answer) {
+        let route = routes::find(&call.method, &call.path).filter(|_| answer.status < 300);
+        if let (Some(route), Ok(body)) = (route, serde_json::from_str::<Value>(&answer.body)) {
+            self.journal.names.learn(route, &body["data"]);
+        }
     }
 
     async fn answer_as(&self, call: &Call, request_id: &str) -> Answer {

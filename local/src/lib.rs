@@ -16,7 +16,8 @@
 //!   that are in progress, [`receiver`] is a customer's server that can fail, and [`fault_run`] uses all of them at
 //!   once and checks which events arrive.
 //! - [`inbox`] receives the events of the demo set, and verifies them. [`console`] shows these events, the requests
-//!   of the [`journal`] with their [`calls`] of the database and the [`traces`] that they begin, and the records through the [`api`]. [`echo`] answers the
+//!   of the [`journal`] with their [`calls`] of the database and the [`traces`] that they begin, and the
+//!   records by their [`names`] through the [`api`]. [`echo`] answers the
 //!   users of the demo set.
 //! - [`plain`] describes operations without a file. [`openapi`] makes the document of the API, [`collections`] the
 //!   requests to try it with.
@@ -43,6 +44,7 @@ pub mod inbox;
 pub mod journal;
 pub mod kms;
 pub mod lambda;
+pub mod names;
 pub mod new_objects;
 pub mod openapi;
 pub mod payment_provider;

@@ -422,7 +422,9 @@ Resources:
         let mut template = Template::parse(TEMPLATE).unwrap();
         template.without_stream();
         let database = open(&Data::Memory, &template).unwrap();
-        let stream = Stream::new(&database, &template, None, &Arc::default(), |_| Ok(Arc::new(|_| panic!("it was invoked")))).unwrap();
+        let stream =
+            Stream::new(&database, &template, None, &Arc::default(), |_| Ok(Arc::new(|_| panic!("it was invoked"))))
+                .unwrap();
         put(&database, "A1");
         stream.drain().await.unwrap();
     }

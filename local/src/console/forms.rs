@@ -43,7 +43,7 @@ pub(super) async fn send(
     } else if !(operation.body.is_empty() && others.is_empty()) {
         sent = Value::Object(body(operation, others.into_iter().collect())).to_string();
     }
-    let answer = console.api.send(organisation, operation.route, &path, &query, &sent).await;
+    let answer = console.api.request_with(organisation, operation.route, &path, &query, &sent).await;
     // The form has sent its request, even if the API refuses it.
     Ok(Json(said(organisation, operation, &path, &answer)))
 }

@@ -6,6 +6,7 @@ use shared::request::route::Route;
 use shared::routes;
 
 use super::icons::{self, Icon, icon};
+use super::markup::tabs;
 use super::pages::{self, Group, PAGES, Page, Scope};
 use super::{Asked, Console, Shown};
 use crate::api::OrganisationWithKey;
@@ -52,13 +53,13 @@ impl Console {
                 }
                 body {
                     a.skip href="#content" { "To the content" }
-                    header.top aria-label="Console" {
+                    nav.top aria-label="Console" {
                         (brand())
                         button.menu popovertarget="menu" aria-label="Menu" { (icon(icons::MENU)) }
                     }
                     (side_bar(head.page, head.asked, &counts))
                     div.page {
-                        header.head aria-label="Page" {
+                        header.head {
                             div.heading {
                                 h1 {
                                     @if head.title.is_some() { a href=(linked(head.page.path, head.asked.org.as_deref())) { (head.page.title) } " / " }
@@ -86,18 +87,17 @@ impl Console {
     fn switch(&self, page: &Page, asked: &Asked) -> Markup {
         let current = match page.scope {
             Scope::Everything => return html! {},
-            Scope::AllOrOne => self.api.organisations().iter().find(|one| Some(one.name.as_str()) == asked.org.as_deref()),
+            Scope::AllOrOne => {
+                self.api.organisations().iter().find(|one| Some(one.name.as_str()) == asked.org.as_deref())
+            }
             Scope::One => self.organisation(asked.org.as_deref()),
         };
-        html! {
-            nav.tabs aria-label="Organisations" {
-                @if page.scope == Scope::AllOrOne { a href=(page.path) aria-current=[current.is_none().then_some("true")] { "all" } }
-                @for other in self.api.organisations() {
-                    @let is_current = current.is_some_and(|current| current.id == other.id);
-                    a href=(linked(page.path, Some(&other.name))) aria-current=[is_current.then_some("true")] { (other.name) }
-                }
-            }
-        }
+        let all = Some(("all", page.path.to_owned(), current.is_none())).filter(|_| page.scope == Scope::AllOrOne);
+        let choice = self.api.organisations().iter().map(|one| {
+            let is_current = current.is_some_and(|current| current.id == one.id);
+            (one.name.as_str(), linked(page.path, Some(&one.name)), is_current)
+        });
+        tabs("Organisations", &all.into_iter().chain(choice).collect::<Vec<_>>())
     }
 
     /// The counts beside the pages of the side bar.

@@ -41,10 +41,10 @@ impl Tone {
     /// The tone of a state of a record, such as `paused`.
     pub fn of(state: &str) -> Self {
         match state {
-            "active" | "applied" | "closed" | "completed" | "delivered" | "done" | "enabled" | "ready" | "ready_for_use"
-            | "sent" | "stored" | "verified" => Self::Good,
-            "dead" | "disabled" | "failed" | "missing" | "wrong" => Self::Bad,
-            "in_progress" | "paused" | "pending" | "queued" | "retrying" | "scheduled" => Self::Warn,
+            "active" | "applied" | "completed" | "delivered" | "done" | "enabled" | "open" | "ready_for_use"
+            | "sent" | "stored" => Self::Good,
+            "dead" | "failed" => Self::Bad,
+            "in_progress" | "paused" | "pending" | "queued" | "ready" | "to_be_run" | "waiting" => Self::Warn,
             _ => Self::Quiet,
         }
     }
@@ -148,7 +148,7 @@ pub fn record_link(organisation: &str, record: &str, id: &str, name: impl Render
 /// The last part of an id, which tells it from others; the whole id is in the title.
 pub fn short_id(id: &str) -> Markup {
     let from = id.len().saturating_sub(8);
-    html! { code title=(id) { "…" (id.get(from..).unwrap_or(id)) } }
+    html! { code.id title=(id) { "…" (id.get(from..).unwrap_or(id)) } }
 }
 
 /// A duration, in the unit that suits it.

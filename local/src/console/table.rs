@@ -245,7 +245,7 @@ fn plain(name: &str, value: &AttributeValue) -> Value {
 }
 
 /// `value` with its secrets masked.
-fn masked(name: &str, value: Value) -> Value {
+pub(super) fn masked(name: &str, value: Value) -> Value {
     match value {
         Value::String(text) => {
             let secret = is_secret_name(name) || has_secret_form(&text);
