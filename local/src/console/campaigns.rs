@@ -89,7 +89,7 @@ fn listed(organisation: &OrganisationWithKey, campaign: &Value) -> Markup {
     html! {
         td.wide {
             a href=(page(organisation, id)) { strong { (name_of(campaign).unwrap_or_else(|| short(id))) } }
-            div.quiet { (member(campaign, "message")) }
+            @if !campaign["name"].is_null() { div.quiet { (member(campaign, "message")) } }
         }
         td {
             (state(member(campaign, "status")))

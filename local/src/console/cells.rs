@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::described::{self, DocumentedRecord};
 use super::fields::{FieldInput, FormField, NAMES};
-use super::markup::{moment_of, pretty};
+use super::markup::{moment_of, pretty, state};
 use super::{Console, ROWS};
 use crate::api::OrganisationWithKey;
 
@@ -78,6 +78,11 @@ pub fn short(id: &str) -> String {
     if end == 0 { id.to_owned() } else { format!("…{}", &id[end..]) }
 }
 
+/// The end of an id, as a button that copies the whole of it.
+pub fn id_to_copy(id: &str) -> Markup {
+    html! { button.id type="button" data-copy=(id) title=(id) { (short(id)) } }
+}
+
 /// The beginning of a text.
 pub fn cut(text: &str) -> String {
     match text.char_indices().nth(SHORT) {
@@ -120,7 +125,8 @@ pub fn cell(organisation: &OrganisationWithKey, field: &FormField, item: &Value,
             @if ids.is_empty() { span.quiet { "none" } }
         },
         (Value::String(_), None) if field.input == FieldInput::Time => moment_of(value),
-        (Value::String(id), None) if field.input == FieldInput::Id => html! { code title=(id) { (short(id)) } },
+        (Value::String(id), None) if field.input == FieldInput::Id => id_to_copy(id),
+        (Value::String(text), None) if field.is_state() => state(text),
         (Value::String(text), None) => html! { (cut(text)) },
         (Value::Bool(is_true), _) => html! { @if *is_true { "yes" } @else { span.quiet { "no" } } },
         (Value::Number(number), _) => html! { (number) },

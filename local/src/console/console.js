@@ -124,7 +124,7 @@ document.addEventListener("click", async (event) => {
   // Without a clipboard, as on another machine's page, a link leads to the text.
   if (!copied || !navigator.clipboard) return;
   event.preventDefault();
-  const text = copied.href ? await (await fetch(copied.href)).text() : copied.parentElement.querySelector("pre").textContent;
+  const text = copied.href ? await (await fetch(copied.href)).text() : copied.dataset.copy || copied.parentElement.querySelector("pre").textContent;
   await navigator.clipboard.writeText(text);
   tell("Copied.");
 });

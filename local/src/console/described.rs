@@ -134,7 +134,9 @@ impl DocumentedRecord {
     /// The other operations that are for no single record.
     pub fn others(&self) -> impl Iterator<Item = &DocumentedOperation> {
         let list = self.list().map(|list| list.route);
-        self.of_all().filter(move |operation| operation.route.success != 201 && Some(operation.route) != list)
+        self.of_all().filter(move |operation| {
+            operation.route.success != 201 && operation.items.is_none() && Some(operation.route) != list
+        })
     }
 
     /// The other operations of one of them: those of the record, and those of other records whose path names it.

@@ -8,8 +8,10 @@ use super::described::{self, resolved};
 use super::markup::pretty;
 
 /// Members that name a record, the best name first.
-pub const NAMES: [&str; 10] =
-    ["name", "display_name", "form_name", "intent_name", "email", "phone_number", "domain", "operation", "event", "text"];
+pub const NAMES: [&str; 11] = [
+    "name", "display_name", "form_name", "intent_name", "email", "phone_number", "domain", "operation", "event", "text",
+    "message",
+];
 
 /// A text that may be longer than this gets several lines.
 const LONG: u64 = 8192;
@@ -99,9 +101,16 @@ impl FormField {
         (place, !self.required)
     }
 
+    /// Whether its words are the states of a record.
+    pub fn is_state(&self) -> bool {
+        matches!(self.input, FieldInput::Choice(_)) && ["status", "state", "outcome"].iter().any(|end| self.name.ends_with(end))
+    }
+
     /// Whether a column of a table can show it.
     pub fn fits_a_column(&self) -> bool {
-        !["id", "org_id"].contains(&self.name.as_str()) && self.input != FieldInput::Json
+        // The first column has the name.
+        let shown = ["id", "org_id", "name", "first_name", "last_name"];
+        !shown.contains(&self.name.as_str()) && self.input != FieldInput::Json
     }
 
     /// The value that a form gives as text, as the member of a body. `None` leaves it out. What is no JSON or no number
@@ -143,7 +152,7 @@ impl FormField {
                             placeholder=[(self.input == FieldInput::Time).then_some("2026-01-31T09:00:00Z")];
                     }
                 }
-                small.about id=(note) { (self.about) }
+                small.about id=(note) { (prose(&self.about)) }
                 small.issue.bad id=(issue) role="alert" {}
             }
         }
@@ -197,6 +206,11 @@ pub fn body(operation: &described::DocumentedOperation, given: Map<String, Value
         Some((name, value))
     };
     given.into_iter().filter_map(member).collect()
+}
+
+/// A text of the document, whose code stands between backticks.
+pub fn prose(text: &str) -> Markup {
+    html! { @for (place, part) in text.split('`').enumerate() { @if place % 2 == 1 { code { (part) } } @else { (part) } } }
 }
 
 /// A name of the API as words.

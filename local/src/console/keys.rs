@@ -107,12 +107,24 @@ pub fn form_of(pk: &str, sk: &str) -> Option<&'static KeyForm> {
     matching.max_by_key(|form| form.literal())
 }
 
+/// The form of the keys of a partition, and what its items are. `pk` is without the organisation.
+pub fn partition_form(pk: &str) -> Option<(&'static str, String)> {
+    let matching = CHART.forms.iter().filter(|form| form.matches.0.is_match(pk));
+    let form = matching.max_by_key(|form| form.literal())?;
+    let items: Vec<_> = CHART.forms.iter().filter(|one| one.pk == form.pk).map(|one| one.item.as_str()).collect();
+    Some((&form.pk, items.join("; ")))
+}
+
 /// The record or purpose to which the items of a partition belong. `pk` is without the organisation.
 pub fn group_of(pk: &str) -> String {
     let of_list = ["LIST#", "SET#", "UNIQUE#"].into_iter().find_map(|start| pk.strip_prefix(start));
     let name = of_list.unwrap_or(pk).split('#').next().unwrap_or_default();
     let record = CHART.lists.iter().find(|(list, _)| list.split('#').next() == Some(name) && of_list.is_some());
-    record.map_or_else(|| name.replace('_', " ").to_lowercase(), |(_, record)| record.clone())
+    let spaced = |record: &str| -> String {
+        let letters = record.chars().enumerate();
+        letters.flat_map(|(place, letter)| (place > 0 && letter.is_uppercase()).then_some(' ').into_iter().chain([letter])).collect()
+    };
+    record.map_or_else(|| name.replace('_', " "), |(_, record)| spaced(record)).to_lowercase()
 }
 
 /// A key, with what it means when it is pointed at or has the focus.
@@ -153,7 +165,8 @@ mod tests {
         }
         assert!(form_of("NOTHING", "x").is_none());
         let groups = ["LIST#TAG#ROWS", "SET#LINK#tag_id=1", "UNIQUE#CONTACT#email#1", "EVENT_LOG"].map(group_of);
-        assert_eq!(groups, ["Tag", "Link", "Contact", "event log"]);
+        assert_eq!(groups, ["tag", "link", "contact", "event log"]);
+        assert_eq!(group_of("LIST#BILLING_PLAN#1#ROWS"), "billing plan");
     }
 
     #[test]

@@ -10,9 +10,9 @@ use serde_json::Value;
 use shared::request::route::Route;
 use shared::routes;
 
-use super::cells::{RecordNames, address, name_of, parents, short, wide_cell};
+use super::cells::{RecordNames, address, id_to_copy, name_of, parents, short, wide_cell};
 use super::described::{self, DocumentedOperation, DocumentedRecord};
-use super::fields::{FieldInput, words};
+use super::fields::{FieldInput, prose, words};
 use super::layout::Head;
 use super::records::Given;
 use super::{Asked, Console, NO_ORGANISATION, ROWS, Shown, pages};
@@ -40,8 +40,8 @@ pub(super) async fn page(
     };
     let list = described::record(&name).zip(console.organisation(asked.org.as_deref()));
     let says = html! {
-        @if let Some((record, organisation)) = list { a href=(address(organisation, record, None, &[])) { "All of these" } " · " }
-        code { (id) }
+        @if let Some((record, organisation)) = list { a href=(address(organisation, record, None, &[])) { "List" } " · " }
+        (id_to_copy(&id))
     };
     let head = Head::within(pages::page(pages::RECORDS), &words(&name), says, &asked);
     console.framed(head, shown).await
@@ -176,7 +176,7 @@ impl Console {
         html! {
             details.card.operation id=(format!("{form}-details")) {
                 summary { (words(operation.route.name)) }
-                p.quiet { (operation.about) }
+                p.quiet { (prose(&operation.about)) }
                 (request_form(organisation, operation.route, &form, known, &html! { @for field in &fields { (field) } }, label, stored.is_some()))
             }
         }
@@ -256,7 +256,7 @@ fn deletion(organisation: &OrganisationWithKey, delete: &DocumentedOperation, kn
     html! {
         details.card.operation.danger id=(format!("{form}-details")) {
             summary { (label) " …" }
-            p { (delete.about) }
+            p { (prose(&delete.about)) }
             p { "Nothing brings it back." }
             (request_form(organisation, delete.route, &form, known, &html! {}, &label, false))
         }
@@ -280,7 +280,7 @@ fn request_form(
         {
             @for (name, value) in known.iter().filter(|(name, _)| sent(name)) { input type="hidden" name=(name) value=(value); }
             (inputs)
-            button { (label) }
+            button.main[route.method != "DELETE" && route.method != "GET"] { (label) }
             pre.answer tabindex="0" aria-label="Answer" hidden {}
         }
     }

@@ -9,9 +9,9 @@ use futures_util::future::join_all;
 use maud::{Markup, html};
 use serde_json::Value;
 
-use super::cells::{address, cell, name_of, query_of, short};
+use super::cells::{address, cell, id_to_copy, name_of, query_of, short};
 use super::described::{self, DocumentedOperation, DocumentedRecord};
-use super::fields::{FormField, words};
+use super::fields::{FormField, prose, words};
 use super::layout::Head;
 use super::markup::rows;
 use super::{Asked, Console, NO_ORGANISATION, Shown, pages};
@@ -39,7 +39,7 @@ pub(super) async fn page(
         None => Err(NO_ORGANISATION.to_owned()),
     };
     let about = described::record(&name).map_or("", |record| record.about.as_str());
-    let head = Head::within(pages::page(pages::RECORDS), &words(&name), html! { (about) }, &asked);
+    let head = Head::within(pages::page(pages::RECORDS), &words(&name), html! { (prose(about)) }, &asked);
     console.framed(head, shown).await
 }
 
@@ -58,7 +58,7 @@ impl Console {
                     li {
                         a.card href=(address(organisation, record, None, &[])) {
                             span.row { strong { (words(record.name)) } @if let Some(count) = count { span.quiet { (count) } } }
-                            span.quiet { (record.about) }
+                            span.quiet { (record.about.split_once(". ").map_or(record.about.as_str(), |(first, _)| first).trim_end_matches('.')) }
                         }
                     }
                 }
@@ -136,12 +136,15 @@ impl Console {
                 let to = address(organisation, record, Some(id), &of_path);
                 html! {
                     td.name { a href=(to) { (name_of(item).unwrap_or_else(|| short(id))) } }
-                    td { code title=(id) { (short(id)) } }
+                    td { (id_to_copy(id)) }
                     @for field in &columns { td { (cell(organisation, field, item, &names)) } }
                 }
             })
             .collect();
-        let value = |name: &str| path.iter().find(|one| one.0 == name).map_or_else(|| asked(name), |one| one.1.clone());
+        let value = |name: &str| {
+            let used = path.iter().map(|(name, id)| (*name, id)).chain(query.iter().map(|(name, value)| (*name, value)));
+            used.into_iter().find(|(used, _)| *used == name).map(|(_, value)| value.clone()).unwrap_or_default()
+        };
         Ok(html! {
             @if !filters.is_empty() {
                 form.filters method="get" action=(format!("/console/records/{}", record.name)) {
@@ -165,7 +168,7 @@ fn parameters<'a>(operation: &DocumentedOperation, given: &'a Given) -> Vec<(&'s
 fn columns<'a>(list: &'a DocumentedOperation, items: &[Value]) -> Vec<&'a FormField> {
     let is_set = |field: &&FormField| items.is_empty() || items.iter().any(|item| !item[&field.name].is_null());
     let all = list.items.iter().flatten().filter(|field| field.fits_a_column());
-    let mut columns: Vec<_> = all.filter(is_set).filter(|field| field.rank().0 != 0).take(COLUMNS).collect();
+    let mut columns: Vec<_> = all.filter(is_set).take(COLUMNS).collect();
     // The time at which each was made says most about a list.
     if let Some(made) = list.items.iter().flatten().find(|field| ["created_at", "at"].contains(&field.name.as_str())) {
         if !columns.iter().any(|field| field.name == made.name) {

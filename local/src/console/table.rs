@@ -12,7 +12,7 @@ use shared::table::keys::{PK, SK};
 use shared::values::mask::{has_secret_form, is_secret_name};
 
 use super::cells::query_of;
-use super::keys::{explained, form_of, group_of};
+use super::keys::{explained, form_of, group_of, partition_form};
 use super::markup::{Tone, badge, pretty, rows, tabs};
 use super::{Asked, Console, ROWS, Shown};
 use crate::api::OrganisationWithKey;
@@ -22,6 +22,8 @@ use crate::database::TABLE_NAME;
 const LOOKED_THROUGH: usize = 100_000;
 /// The most items of a record that are shown.
 const MOST_OF_A_RECORD: usize = 200;
+/// Partitions with the numbers of their items, by the form of their keys and what this is.
+type PartitionsByForm<'a> = BTreeMap<(&'static str, String), Vec<(&'a String, usize)>>;
 /// The view of the stream's last changes.
 const CHANGES: &str = "changes";
 
@@ -46,26 +48,34 @@ impl Console {
     /// The partitions, by the records that their items belong to.
     async fn all_partitions(&self, organisation: &OrganisationWithKey, start: &str) -> Shown {
         let (partitions, whole) = self.partitions(start).await?;
-        let mut groups: BTreeMap<String, Vec<(&String, usize)>> = BTreeMap::new();
+        // By group, then by the form of the key.
+        let mut groups: BTreeMap<String, PartitionsByForm<'_>> = BTreeMap::new();
         for (partition, count) in &partitions {
-            groups.entry(group_of(&partition[start.len()..])).or_default().push((partition, *count));
+            let pk = &partition[start.len()..];
+            let form = partition_form(pk).unwrap_or(("other", String::new()));
+            groups.entry(group_of(pk)).or_default().entry(form).or_default().push((partition, *count));
         }
         Ok(html! {
-            p.quiet { "Every partition key of this organisation begins with " code { (start) } ", which is left out here. Point at a key to see what it means." }
+            p.quiet { "Every partition key of this organisation begins with " code { (start) } ", which is left out here." }
             @if !whole { p.failure { "The table is large: only its first items were counted." } }
             @if groups.is_empty() { div.card { div.empty { "Nothing is stored." } } }
             div.groups {
-                @for (group, partitions) in &groups {
+                @for (group, forms) in &groups {
                     @let id = format!("group-{}", group.replace(' ', "-"));
+                    @let (partitions, items) = forms.values().flatten().fold((0, 0), |(partitions, items), one| (partitions + 1, items + one.1));
                     details.card id=(id) {
                         summary {
                             strong { (capitalised(group)) }
-                            span.quiet { " " (partitions.iter().map(|one| one.1).sum::<usize>()) " items in " (partitions.len()) " partitions" }
+                            span.quiet { " " (items) " items in " (partitions) " partitions" }
                         }
+                        @for ((form, about), partitions) in forms {
+                        h3 { code { (form) } }
+                        p.quiet { (about) }
                         ul.partitions {
                             @for (partition, count) in partitions {
                                 li { a href=(address(organisation, &[("partition", partition)])) { code { (partition[start.len()..]) } } span.quiet { (count) } }
                             }
+                        }
                         }
                     }
                 }
