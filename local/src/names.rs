@@ -78,7 +78,8 @@ mod tests {
         names.learn(&routes::LIST_CONTACTS, &json!({"items": contacts}));
         // These are the links of an assistant, and no assistants.
         names.learn(&routes::LIST_ASSISTANT_INTENTS, &json!({"items": [{"id": "5", "name": "x"}]}));
-        let found = [("tag", "1"), ("contact", "2"), ("contact", "3"), ("contact", "4"), ("tag", "2"), ("assistant", "5")];
+        let found =
+            [("tag", "1"), ("contact", "2"), ("contact", "3"), ("contact", "4"), ("tag", "2"), ("assistant", "5")];
         let found = found.map(|(record, id)| names.find(record, id).unwrap_or_default());
         assert_eq!(found, ["VIP", "Ada L", "b", "", "", ""]);
         assert_eq!(record_of(&routes::LINK_ASSISTANT_INTENT, "assistant_id"), "assistant");

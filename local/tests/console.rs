@@ -43,6 +43,11 @@ async fn operate(stack: &Stack, operation: &str, fields: &Value) -> (StatusCode,
     (status, says["told"].as_str().or(says["error"].as_str()).unwrap().to_owned())
 }
 
+/// The page of the last request.
+fn request(stack: &Stack) -> String {
+    format!("/console/requests/{}", stack.journal.newest(1)[0].request_id)
+}
+
 async fn skip(stack: &Stack, seconds: u64) -> String {
     let skip = http_client().post(format!("{}/console/time", stack.url)).json(&json!({"seconds": seconds}));
     let says: Value = skip.send().await.unwrap().error_for_status().unwrap().json().await.unwrap();
@@ -53,16 +58,21 @@ async fn skip(stack: &Stack, seconds: u64) -> String {
 #[tokio::test]
 async fn the_page_shows_requests_with_issues_and_without_queries() {
     let stack = watched().await;
-    assert!(text(&stack, "/").await.contains("None yet."));
+    assert!(text(&stack, "/console/requests").await.contains("No request yet."));
     let tag = format!("{}/api/v1/tag?api_key={ACME}", stack.url);
     let wrong = http_client().post(&tag).json(&json!({"name": 1})).send().await.unwrap();
     assert_eq!(wrong.status(), 422);
     let made = http_client().post(&tag).json(&json!({"name": HOSTILE})).send().await.unwrap();
     assert_eq!(made.status(), 201);
-    let shown = text(&stack, "/").await;
-    assert_eq!(shown.matches("POST /api/v1/tag").count(), 2, "{shown}");
-    assert!(shown.contains("Input should be a valid string") && shown.contains(">422<"), "{shown}");
-    assert!(!shown.contains(ACME) && !shown.contains("api_key="), "{shown}");
+    for page in ["/", "/console/requests", &request(&stack)] {
+        let shown = text(&stack, page).await;
+        assert!(shown.contains("create-tag"), "{page}: {shown}");
+        assert!(!shown.contains(ACME) && !shown.contains("api_key="), "{page}: {shown}");
+    }
+    let shown = text(&stack, "/console/requests").await;
+    assert_eq!(shown.matches("<strong>create-tag</strong>").count(), 2, "{shown}");
+    assert!(shown.contains("<code>body.name</code> Input should be a valid string"), "{shown}");
+    assert!(shown.contains(">422<"), "{shown}");
 }
 
 #[tokio::test]
@@ -95,7 +105,7 @@ async fn a_request_can_be_repeated_as_a_command_and_as_an_event() {
     let stack = watched().await;
     let tag = format!("{}/api/v1/tag?api_key={ACME}", stack.url);
     http_client().post(&tag).json(&json!({"name": "It's"})).send().await.unwrap().error_for_status().unwrap();
-    let request = format!("/console/requests/{}", stack.journal.newest(1)[0].request_id);
+    let request = request(&stack);
     let command = text(&stack, &format!("{request}/curl")).await;
     // The command runs on another thread, because the stack answers on this one.
     let command = format!("{command} --silent --max-time 30");
@@ -118,9 +128,14 @@ async fn events_and_messages_are_shown_as_text() {
     let event = json!({"event": HOSTILE, "data": HOSTILE});
     let to = format!("{}/inbox/events/%3Cscript%3E", stack.url);
     http_client().post(to).header("x-from", HOSTILE).json(&event).send().await.unwrap().error_for_status().unwrap();
-    let shown = text(&stack, "/").await;
+    let shown = text(&stack, "/console/events").await;
     assert_eq!(shown.matches("&lt;script&gt;").count(), 5, "{shown}");
-    assert_eq!(shown.matches("<script").count(), 1, "{shown}");
+    for page in
+        ["/", "/console/events", "/console/requests?search=%3Cscript%3E&status=%3Cscript%3E&operation=%3Cscript%3E"]
+    {
+        let shown = text(&stack, page).await;
+        assert_eq!(shown.matches("<script").count(), 1, "{shown}");
+    }
     let conversation = id('a', kind::CONVERSATION, 1);
     let message = json!({"conversation_id": conversation, "sender_type": "user", "text": HOSTILE});
     assert_eq!(operate(&stack, "add-message", &message).await.0, 200);
@@ -134,9 +149,15 @@ async fn events_and_messages_are_shown_as_text() {
 #[tokio::test]
 async fn a_request_from_another_host_gets_403() {
     let stack = watched().await;
-    let pages = PAGES.map(|(path, _)| path).into_iter();
-    let reads = pages.chain(["/console/changes", "/inbox", "/inbox/answers", "/console/requests/1/curl"]);
-    let writes = ["/console/operations/create-tag", "/console/time"];
+    let pages = PAGES.iter().map(|page| page.path);
+    let reads = pages.chain([
+        "/console/changes",
+        "/inbox",
+        "/inbox/answers",
+        "/console/requests/1/curl",
+        "/console/start/curl",
+    ]);
+    let writes = ["/console/operations/create-tag", "/console/time", "/console/requests/1/again"];
     for (method, path) in reads.map(|path| ("GET", path)).chain(writes.map(|path| ("POST", path))) {
         for (name, value) in [("host", "rebound.example"), ("origin", "http://page.example"), ("origin", "null")] {
             let request = http_client().request(method.parse().unwrap(), format!("{}{path}", stack.url));
@@ -167,8 +188,8 @@ async fn the_stream_of_changes_reports_each_change() {
 async fn reading_a_page_adds_no_change() {
     let stack = watched().await;
     let before = *stack.journal.changes().borrow();
-    for (path, _) in PAGES {
-        text(&stack, path).await;
+    for page in &PAGES {
+        text(&stack, page.path).await;
     }
     assert_eq!((*stack.journal.changes().borrow(), stack.journal.newest(1).len()), (before, 0));
 }
@@ -211,7 +232,7 @@ async fn the_page_shows_every_attempt_at_an_event() {
     assert_eq!(attempts().await, 3);
     let shown = text(&stack, "/console/deliveries").await;
     // Each attempt is verified at its arrival, so the skipped hours do not make a signature too old.
-    assert_eq!(shown.matches(r#"<span class="good">verified</span>"#).count(), 3, "{shown}");
+    assert_eq!(shown.matches(r#"<span class="badge good">verified</span>"#).count(), 3, "{shown}");
     assert_eq!(shown.matches(">503</span>").count(), 2, "{shown}");
     let deliveries = path(&routes::LIST_DELIVERIES, |_| id('a', kind::WEBHOOK, 1));
     let delivery = get(&stack, &deliveries).await["items"][1]["id"].clone();
@@ -228,13 +249,13 @@ async fn the_page_shows_an_open_circuit() {
     let stack = watched().await;
     stack.inbox.answer_next(serde_json::from_value(json!({"count": 10, "status": 503})).unwrap());
     let shown = text(&stack, "/console/deliveries").await;
-    assert!(shown.contains(r#"<span class="good">closed</span>"#) && !shown.contains(">open"), "{shown}");
+    assert!(shown.contains(r#"<span class="badge good">closed</span>"#) && !shown.contains(">open"), "{shown}");
     for _ in 0..3 {
         operate(&stack, "send-test-event", &json!({"webhook_id": id('a', kind::WEBHOOK, 1)})).await;
         stack.settle().await.unwrap();
     }
     let shown = text(&stack, "/console/deliveries").await;
-    assert!(shown.contains(r#"<span class="bad">open</span>"#), "{shown}");
+    assert!(shown.contains(r#"<span class="badge bad">open</span>"#), "{shown}");
 }
 
 #[tokio::test]
@@ -270,4 +291,126 @@ async fn the_payments_page_sends_a_payment_event() {
     assert_eq!(send(&checkout).await["told"], r#"checkout.session.completed was answered 200: "applied""#);
     let shown = text(&stack, "/console/payments").await;
     assert!(shown.contains("<td>cus_page</td>") && shown.contains(">set up<"), "{shown}");
+}
+
+/// Sends a form of the page of a request, and returns the address to which it leads.
+async fn sent(stack: &Stack, to: &str, fields: &Value) -> String {
+    let answer = http_client().post(format!("{}{to}", stack.url)).json(fields).send().await.unwrap();
+    let says: Value = answer.error_for_status().unwrap().json().await.unwrap();
+    says["to"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn a_request_leads_to_its_events_and_they_lead_back() {
+    let stack = watched().await;
+    let open = json!({"assistant_id": id('a', kind::ASSISTANT, 0)}).to_string();
+    let opened = data(&stack.answer(&post(routes::OPEN_CONVERSATION.path, ACME, open)).await);
+    for conversation in [id('a', kind::CONVERSATION, 1), opened["id"].as_str().unwrap().to_owned()] {
+        let close = path(&routes::CLOSE_CONVERSATION, |_| conversation.clone());
+        stack.answer(&post(&close, ACME, "")).await;
+    }
+    stack.answer(&post(routes::CREATE_TAG.path, ACME, r#"{"name": "No event"}"#)).await;
+    // The stream passes the changes of all requests on together.
+    stack.settle().await.unwrap();
+    let requests: Vec<_> =
+        stack.journal.newest(3).iter().map(|entry| (entry.name().to_owned(), entry.request_id.clone())).collect();
+    let closed: Vec<_> = requests.iter().filter(|(name, _)| name == "close-conversation").collect();
+    for (name, request) in &requests {
+        let shown = text(&stack, &format!("/console/requests/{request}")).await;
+        let events = shown.matches("/console/events#event-").count();
+        assert_eq!(events, usize::from(name != "create-tag" && closed.len() == 2), "{name}: {shown}");
+        assert_eq!(shown.contains("#delivery-"), name != "create-tag", "{name}: {shown}");
+    }
+    for page in ["/console/events", "/console/deliveries"] {
+        let shown = text(&stack, page).await;
+        for (_, request) in &closed {
+            assert_eq!(shown.matches(&format!("/console/requests/{request}")).count(), 1, "{page}: {shown}");
+        }
+    }
+    let changes = stack.journal.traces.newest_changes(200);
+    let made = changes.iter().find(|change| change.sk.is_empty() || change.trace.as_deref() == Some(&requests[0].1));
+    assert!(made.is_some_and(|change| change.taken_by.contains(&"record-changed")), "{changes:?}");
+}
+
+#[tokio::test]
+async fn requests_can_be_filtered_and_name_their_records() {
+    let stack = watched().await;
+    let widget = path(&routes::READ_WIDGET, |_| id('a', kind::WIDGET, 1));
+    let of_globex = path(&routes::READ_TAG, |_| id('b', kind::TAG, 1));
+    for (method, path, key) in
+        [("GET", widget.as_str(), ACME), ("GET", &of_globex, GLOBEX), ("GET", "/api/v1/nothing", ACME)]
+    {
+        stack.answer(&call(method, path, key)).await;
+    }
+    let shown = async |query: &str| text(&stack, &format!("/console/requests?{query}")).await;
+    let all = shown("").await;
+    let link = format!("/console/records/widget/{}?org=acme", id('a', kind::WIDGET, 1));
+    assert!(all.contains(&link) && all.contains(">Web chat</a>"), "{all}");
+    for (query, found) in [
+        ("", vec!["read-widget", "read-tag", "nothing"]),
+        ("status=2&operation=", vec!["read-widget", "read-tag"]),
+        ("status=4", vec!["nothing"]),
+        ("operation=read-tag", vec!["read-tag"]),
+        ("org=acme", vec!["read-widget", "nothing"]),
+        ("org=globex&status=4", vec![]),
+        ("search=WEB+chat", vec!["read-widget"]),
+        ("search=api/v1/nothing", vec!["nothing"]),
+    ] {
+        let shown = shown(query).await;
+        let rows = shown.split("<tbody>").nth(1).unwrap_or_default();
+        assert_eq!(rows.matches("<tr>").count(), found.len(), "{query}: {shown}");
+        assert!(found.iter().all(|name| rows.contains(name)), "{query}: {shown}");
+    }
+}
+
+#[tokio::test]
+async fn a_request_can_be_sent_again_and_edited() {
+    let stack = watched().await;
+    stack.answer(&keyed(post(routes::CREATE_TAG.path, ACME, r#"{"name": "First"}"#), "1")).await;
+    let page = request(&stack);
+    let again = sent(&stack, &format!("{page}/again"), &json!({})).await;
+    let edited = sent(&stack, &format!("{page}/edited"), &json!({"body": r#"{"name": "Second"}"#})).await;
+    for (page, name) in [(again, "First"), (edited, "Second")] {
+        let shown = text(&stack, &page).await;
+        assert!(shown.contains(name) && shown.contains(">201<") && !shown.contains(ACME), "{shown}");
+    }
+    // The first request was repeated with its idempotency key, so it has made one tag.
+    let tags = get(&stack, routes::LIST_TAGS.path).await.to_string();
+    assert_eq!((tags.matches("First").count(), tags.matches("Second").count()), (1, 1), "{tags}");
+    let tool: Value = serde_json::from_str(&text(&stack, &format!("{page}/mcp")).await).unwrap();
+    assert_eq!(tool["params"]["name"], "create-tag");
+    assert_eq!(tool["params"]["arguments"]["body"], json!({"name": "First"}));
+    let answer = stack.answer(&post("/api/v1/mcp", ACME, tool.to_string())).await;
+    assert!(answer.status == 200 && answer.body.contains("First"), "{answer:?}");
+    let missing = http_client().get(format!("{}/console/requests/1", stack.url)).send().await.unwrap();
+    assert_eq!(missing.status(), 404);
+}
+
+#[tokio::test]
+async fn the_start_page_ticks_what_was_done() {
+    let stack = watched().await;
+    let ticks = async || text(&stack, "/").await.matches(r#"<li class="done">"#).count();
+    // What the console itself sends is no first request of its user.
+    operate(&stack, "create-tag", &json!({"name": "By the console"})).await;
+    assert_eq!(ticks().await, 0);
+    stack.answer(&call("GET", routes::LIST_TAGS.path, ACME)).await;
+    assert_eq!(ticks().await, 1);
+    operate(&stack, "close-conversation", &json!({"conversation_id": id('a', kind::CONVERSATION, 1)})).await;
+    assert_eq!(ticks().await, 2);
+    stack.inbox.answer_next(serde_json::from_value(json!({"count": 1, "status": 503})).unwrap());
+    operate(&stack, "send-test-event", &json!({"webhook_id": id('a', kind::WEBHOOK, 1)})).await;
+    stack.settle().await.unwrap();
+    assert_eq!(ticks().await, 3);
+    let shown = text(&stack, "/").await;
+    assert!(shown.contains("webhook.test") && shown.contains("close-conversation"), "{shown}");
+    let command = text(&stack, "/console/start/curl").await;
+    assert!(command.starts_with("curl ") && command.contains(ACME) && !shown.contains(ACME), "{command}");
+}
+
+#[test]
+fn style_and_script_are_small_and_call_no_other_host() {
+    let [style, script] = ["console.css", "console.js"]
+        .map(|name| std::fs::read_to_string(root().join("local/src/console").join(name)).unwrap());
+    assert!(style.len() + script.len() < 60 * 1024);
+    assert!(!style.contains("url(") && !style.contains("@import") && !script.contains("://"));
 }

@@ -14,7 +14,9 @@ use shared::routes;
 use shared::values::mask::{has_secret_form, is_secret_name};
 
 use super::layout::{Head, linked};
-use super::markup::{Tone, badge, card, code_block, duration, facts, member, pretty, rows, short_id, state, status, time_of};
+use super::markup::{
+    Tone, badge, card, code_block, duration, facts, member, pretty, rows, short_id, state, status, time_of,
+};
 use super::pages::{self, DELIVERIES, EVENTS};
 use super::requests::{address, location};
 use super::table::masked;

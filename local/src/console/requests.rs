@@ -46,7 +46,7 @@ impl Console {
             empty("No request fits these filters.", &html! { p { a.button href=(all) { "Show all" } } })
         };
         let headings =
-            ["When", "Operation", "About", "#Status", "#Took", "#Calls", "#Depth", "#Read units", "#Write units"];
+            ["Status", "Operation", "About", "#Took", "#Calls", "#Depth", "#Read units", "#Write units", "When"];
         html! {
             (filters(asked, &operations))
             p.quiet.live #shown { (found.len()) " of the last " (entries.len()) " requests" }
@@ -72,18 +72,18 @@ impl Console {
 
     fn request_row(&self, entry: &Entry) -> Markup {
         html! {
-            td { (time_of(entry.at)) }
+            td { (status(entry.status.into())) }
             td.wide {
                 (request_link(entry))
                 @for issue in &entry.issues { div.quiet { code { (location(&issue.loc)) } " " (issue.msg) } }
             }
             td.about { (self.about_line(entry)) }
-            td.number { (status(entry.status.into())) }
             td.number { (duration(entry.took)) }
             td.number { (entry.cost.calls) }
             td.number { (entry.cost.depth) }
             td.number { (entry.cost.read_units) }
             td.number { (entry.cost.write_units) }
+            td { (time_of(entry.at)) }
         }
     }
 

@@ -13,9 +13,7 @@ use shared::values::time::Timestamp;
 use super::events::{answers, event_name};
 use super::icons::{self, icon};
 use super::layout::linked;
-use super::markup::{
-    Tone, badge, button, card, empty, member, progress, record_link, rows, state, status, time_of,
-};
+use super::markup::{Tone, badge, button, card, empty, member, progress, record_link, rows, state, status, time_of};
 use super::pages::{CAMPAIGNS, CONVERSATIONS, DELIVERIES, EVENTS, REQUESTS};
 use super::requests::request_link;
 use super::{Console, ROWS};
@@ -61,7 +59,7 @@ impl Console {
             (self.steps().await)
             section.card {
                 h2 { "Last requests and events" }
-                (rows("timeline", &["When", "What", "About", "#Result"], &self.timeline(), self.nothing_yet()))
+                (rows("timeline", &["Result", "What", "About", "When"], &self.timeline(), self.nothing_yet()))
             }
             div.cards {
                 section.card {
@@ -105,7 +103,7 @@ impl Console {
 
     fn call_step(&self) -> Markup {
         let command =
-            format!("curl -H \"Authorization: Bearer $KEY\" \\\n  {}{}", self.url, routes::LIST_ASSISTANTS.path);
+            format!("curl -H \"Authorization: Bearer $KEY\" \\\n{}{}", self.url, routes::LIST_ASSISTANTS.path);
         html! {
             p { "The request shows below, with each of its calls of the database. The terminal has the keys." }
             div.code {
@@ -155,19 +153,19 @@ impl Console {
 
     fn line(&self, happened: &Happened) -> Markup {
         html! {
-            td { (time_of(happened.at())) }
             @match happened {
                 Happened::Request(entry) => {
+                    td { (status(entry.status.into())) }
                     td.wide { span.kind { (icon(icons::REQUESTS)) (request_link(entry)) } }
                     td.about { (self.about_line(entry)) }
-                    td.number { (status(entry.status.into())) }
                 }
                 Happened::Event(event) => {
+                    td { (status(event.answered.into())) }
                     td.wide { span.kind { (icon(icons::EVENTS)) a href={ (EVENTS) "#event-" (event.number) } { (event_name(event)) } } }
-                    td { code { (event.to) } }
-                    td.number { (status(event.answered.into())) }
+                    td.about { code { (event.to) } }
                 }
             }
+            td { (time_of(happened.at())) }
         }
     }
 
