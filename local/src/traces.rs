@@ -178,7 +178,8 @@ impl Traces {
             let text = |name: &str| record["dynamodb"]["Keys"][name]["S"].as_str().unwrap_or_default().to_owned();
             let trace = state.of.get(&key(record)).cloned();
             let name = record["eventName"].as_str().unwrap_or_default().to_owned();
-            let change = StreamChange { pk: text(PK), sk: text(SK), name, trace, taken_by: Vec::new(), reactions: Vec::new() };
+            let change =
+                StreamChange { pk: text(PK), sk: text(SK), name, trace, taken_by: Vec::new(), reactions: Vec::new() };
             state.changes.entry(number(record)).or_insert(change);
         }
         while state.changes.len() > KEPT_CHANGES {

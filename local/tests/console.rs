@@ -48,7 +48,7 @@ fn request(stack: &Stack) -> String {
     format!("/console/requests/{}", stack.journal.newest(1)[0].request_id)
 }
 
-async fn skip(stack: &Stack, seconds: u64) -> String {
+pub async fn skip(stack: &Stack, seconds: u64) -> String {
     let skip = http_client().post(format!("{}/console/time", stack.url)).json(&json!({"seconds": seconds}));
     let says: Value = skip.send().await.unwrap().error_for_status().unwrap().json().await.unwrap();
     stack.settle().await.unwrap();

@@ -50,7 +50,9 @@ impl Console {
         }
         let listed: Vec<_> = contacts.iter().map(|contact| contact_row(organisation, contact, &names)).collect();
         let outcomes = campaign["outcomes"].as_object().into_iter().flatten();
-        let outcomes: Vec<_> = outcomes.filter_map(|(name, count)| Some((words(name), count.as_u64().filter(|count| *count > 0)?))).collect();
+        let outcomes: Vec<_> = outcomes
+            .filter_map(|(name, count)| Some((words(name), count.as_u64().filter(|count| *count > 0)?)))
+            .collect();
         Ok(html! {
             section.card {
                 div.live #campaign { (head(organisation, &campaign, &names)) }
@@ -220,7 +222,9 @@ fn contact_row(organisation: &OrganisationWithKey, contact: &Value, names: &Reco
         let shown = names.get(id).cloned().unwrap_or_else(|| short(id));
         Some(html! { a href=(address(organisation, record, Some(id), &[])) title=(id) { (shown) } })
     };
-    let chat = contact["conversation_id"].as_str().map(|id| format!("/console/conversations?org={}&conversation={id}", organisation.name));
+    let chat = contact["conversation_id"]
+        .as_str()
+        .map(|id| format!("/console/conversations?org={}&conversation={id}", organisation.name));
     html! {
         td { @if let Some(link) = link("contact_id") { (link) } }
         td { (state(member(contact, "status"))) }

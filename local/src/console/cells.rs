@@ -105,7 +105,11 @@ pub fn address(
 ) -> String {
     let encoded = |id: &str| form_urlencoded::byte_serialize(id.as_bytes()).collect::<String>();
     let id = id.map(|id| format!("/{}", encoded(id))).unwrap_or_default();
-    format!("/console/records/{}{id}?{}", record.name, query_of([("org", organisation.name.as_str())].into_iter().chain(parents.iter().copied())))
+    format!(
+        "/console/records/{}{id}?{}",
+        record.name,
+        query_of([("org", organisation.name.as_str())].into_iter().chain(parents.iter().copied()))
+    )
 }
 
 /// The value of `field` of `item`.

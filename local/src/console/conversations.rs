@@ -36,7 +36,9 @@ impl Console {
         };
         let chosen = match &asked.conversation {
             Some(id) => self.chat(organisation, id).await?,
-            None => html! { div.empty { p { "Open a conversation of the list, or begin one: the runtime on this machine answers what a user says." } } },
+            None => {
+                html! { div.empty { p { "Open a conversation of the list, or begin one: the runtime on this machine answers what a user says." } } }
+            }
         };
         Ok(html! {
             div.chats.chosen[asked.conversation.is_some()] {
@@ -55,7 +57,8 @@ impl Console {
     /// The message that was said last, cut.
     async fn last_message(&self, organisation: &OrganisationWithKey, conversation: &Value) -> String {
         let of = [("conversation_id", member(conversation, "id"))];
-        let newest = self.api.ask(organisation, &routes::READ_CONVERSATION_TRANSCRIPT, &of, "size=1&order=desc", "").await;
+        let newest =
+            self.api.ask(organisation, &routes::READ_CONVERSATION_TRANSCRIPT, &of, "size=1&order=desc", "").await;
         newest.map(|newest| cut(member(&newest["items"][0], "text"))).unwrap_or_default()
     }
 
@@ -120,7 +123,8 @@ fn entry(
     names: &RecordNames,
 ) -> Markup {
     let id = member(conversation, "id");
-    let with = names.get(member(conversation, "contact_id")).or_else(|| names.get(member(conversation, "assistant_id")));
+    let with =
+        names.get(member(conversation, "contact_id")).or_else(|| names.get(member(conversation, "assistant_id")));
     html! {
         li {
             a href=(format!("/console/conversations?org={}&conversation={id}", organisation.name)) aria-current=[is_open.then_some("true")] {
@@ -153,7 +157,8 @@ fn links(organisation: &OrganisationWithKey, conversation: &Value, names: &Recor
         let shown = names.get(id).cloned().unwrap_or_else(|| short(id));
         Some(html! { span { (words(name)) " " a href=(address(organisation, record, Some(id), &[])) { (shown) } } })
     });
-    let own = described::record("conversation").map(|record| address(organisation, record, conversation["id"].as_str(), &[]));
+    let own =
+        described::record("conversation").map(|record| address(organisation, record, conversation["id"].as_str(), &[]));
     html! {
         nav.related aria-label="Records of the conversation" {
             @for link in linked { (link) }

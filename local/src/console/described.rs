@@ -84,7 +84,9 @@ pub fn operation(name: &str) -> Option<&'static DocumentedOperation> {
 pub fn referred(member: &str) -> Option<&'static DocumentedRecord> {
     let member = member.trim_end_matches('s');
     let names = |record: &&DocumentedRecord| {
-        record.own.is_some_and(|own| member.strip_suffix(own).is_some_and(|rest| rest.is_empty() || rest.ends_with('_')))
+        record
+            .own
+            .is_some_and(|own| member.strip_suffix(own).is_some_and(|rest| rest.is_empty() || rest.ends_with('_')))
     };
     // `campaign_contact_id` ends with `contact_id` as well: the longest name counts.
     RECORDS.iter().filter(names).max_by_key(|record| record.own.map(str::len))
@@ -166,9 +168,7 @@ impl DocumentedRecord {
 
     /// The operations of a method whose path names one of these records.
     fn of_one(&self, method: &'static str) -> impl Iterator<Item = &DocumentedOperation> {
-        self.operations
-            .iter()
-            .filter(move |operation| operation.route.method == method && self.is_of_one(operation))
+        self.operations.iter().filter(move |operation| operation.route.method == method && self.is_of_one(operation))
     }
 
     /// The operations whose path names none of these records.

@@ -9,7 +9,16 @@ use super::markup::pretty;
 
 /// Members that name a record, the best name first.
 pub const NAMES: [&str; 11] = [
-    "name", "display_name", "form_name", "intent_name", "email", "phone_number", "domain", "operation", "event", "text",
+    "name",
+    "display_name",
+    "form_name",
+    "intent_name",
+    "email",
+    "phone_number",
+    "domain",
+    "operation",
+    "event",
+    "text",
     "message",
 ];
 
@@ -57,7 +66,8 @@ impl FormField {
     pub fn of(name: &str, required: bool, schema: &Value) -> Self {
         let schema = resolved(schema);
         let text = |name: &str| schema[name].as_str().unwrap_or_default();
-        let words = |list: &Value| list.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect();
+        let words =
+            |list: &Value| list.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect();
         let input = match (text("type"), text("format")) {
             _ if schema["enum"].is_array() => FieldInput::Choice(words(&schema["enum"])),
             ("boolean", _) => FieldInput::Checkbox,
@@ -74,8 +84,11 @@ impl FormField {
 
     /// A parameter of a query, as the document has it.
     pub fn of_parameter(parameter: &Value) -> Self {
-        let mut field =
-            Self::of(parameter["name"].as_str().unwrap_or_default(), parameter["required"] == true, &parameter["schema"]);
+        let mut field = Self::of(
+            parameter["name"].as_str().unwrap_or_default(),
+            parameter["required"] == true,
+            &parameter["schema"],
+        );
         parameter["description"].as_str().unwrap_or_default().clone_into(&mut field.about);
         if field.input == FieldInput::Json {
             // An address has no JSON in it.
@@ -103,7 +116,8 @@ impl FormField {
 
     /// Whether its words are the states of a record.
     pub fn is_state(&self) -> bool {
-        matches!(self.input, FieldInput::Choice(_)) && ["status", "state", "outcome"].iter().any(|end| self.name.ends_with(end))
+        matches!(self.input, FieldInput::Choice(_))
+            && ["status", "state", "outcome"].iter().any(|end| self.name.ends_with(end))
     }
 
     /// Whether a column of a table can show it.

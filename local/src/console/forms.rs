@@ -66,9 +66,12 @@ fn said(
         }
         return json!({"error": others, "issues": issues});
     }
-    let data = serde_json::from_str::<Value>(&answer.body).map(|mut answered| answered["data"].take()).unwrap_or_default();
+    let data =
+        serde_json::from_str::<Value>(&answer.body).map(|mut answered| answered["data"].take()).unwrap_or_default();
     // A secret is in this one answer alone.
-    let has_secret = data.as_object().is_some_and(|members| members.iter().any(|(name, value)| is_secret_name(name) && value.is_string()));
+    let has_secret = data
+        .as_object()
+        .is_some_and(|members| members.iter().any(|(name, value)| is_secret_name(name) && value.is_string()));
     match next_address(organisation, operation, path, &data).filter(|_| !has_secret) {
         Some(to) => json!({"told": line, "to": to}),
         None => json!({"told": line, "answer": pretty(&data)}),
@@ -85,7 +88,8 @@ fn field_of(route: &Route, body: &[super::fields::FormField], location: &Value) 
         "query" => route.method == "GET",
         _ => false,
     };
-    let within: Vec<_> = within.iter().map(|part| part.as_str().map_or_else(|| part.to_string(), str::to_owned)).collect();
+    let within: Vec<_> =
+        within.iter().map(|part| part.as_str().map_or_else(|| part.to_string(), str::to_owned)).collect();
     let place = if within.is_empty() { String::new() } else { format!("{}: ", within.join(".")) };
     is_field.then(|| (name.to_owned(), place))
 }

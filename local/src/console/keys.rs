@@ -40,10 +40,16 @@ impl KeyChart {
             let cells: Vec<_> = line.trim_matches('|').split(" | ").map(|cell| cell.trim().trim_matches('`')).collect();
             let is_row = line.starts_with("| `");
             match (section, cells.as_slice()) {
-                ("Items of an organisation", [pk, sk, item, ..]) if is_row => chart.forms.extend(KeyForm::new(pk, sk, item)),
-                ("The lists", [name, record, ..]) if is_row => chart.lists.push(((*name).to_owned(), (*record).to_owned())),
+                ("Items of an organisation", [pk, sk, item, ..]) if is_row => {
+                    chart.forms.extend(KeyForm::new(pk, sk, item))
+                }
+                ("The lists", [name, record, ..]) if is_row => {
+                    chart.lists.push(((*name).to_owned(), (*record).to_owned()))
+                }
                 ("Placeholders", _) => {
-                    let Some((names, meaning)) = line.strip_prefix("- ").and_then(|line| line.split_once(": ")) else { continue };
+                    let Some((names, meaning)) = line.strip_prefix("- ").and_then(|line| line.split_once(": ")) else {
+                        continue;
+                    };
                     let names = names.split(", ").map(|name| name.trim_matches('`').to_owned());
                     chart.placeholders.extend(names.map(|name| (name, meaning.replace('`', ""))));
                 }
@@ -122,7 +128,9 @@ pub fn group_of(pk: &str) -> String {
     let record = CHART.lists.iter().find(|(list, _)| list.split('#').next() == Some(name) && of_list.is_some());
     let spaced = |record: &str| -> String {
         let letters = record.chars().enumerate();
-        letters.flat_map(|(place, letter)| (place > 0 && letter.is_uppercase()).then_some(' ').into_iter().chain([letter])).collect()
+        letters
+            .flat_map(|(place, letter)| (place > 0 && letter.is_uppercase()).then_some(' ').into_iter().chain([letter]))
+            .collect()
     };
     record.map_or_else(|| name.replace('_', " "), |(_, record)| spaced(record)).to_lowercase()
 }

@@ -48,7 +48,13 @@ pub(super) async fn page(
 }
 
 impl Console {
-    pub(super) async fn record(&self, organisation: &OrganisationWithKey, name: &str, id: &str, given: &Given) -> Shown {
+    pub(super) async fn record(
+        &self,
+        organisation: &OrganisationWithKey,
+        name: &str,
+        id: &str,
+        given: &Given,
+    ) -> Shown {
         let record = described::record(name).ok_or_else(|| format!("There is no record {name}."))?;
         let found = self.found(organisation, record, id, given).await?;
         let names = self.names(organisation, std::iter::once(&found.value)).await;
@@ -102,7 +108,10 @@ impl Console {
                 Some(id) => vec![id.clone()],
                 None => self.choices(organisation, parameter).await.into_iter().map(|(id, _)| id).collect(),
             };
-            ways = ways.iter().flat_map(|way| ids.iter().map(|id| [&way[..], &[(parameter, id.clone())]].concat())).collect();
+            ways = ways
+                .iter()
+                .flat_map(|way| ids.iter().map(|id| [&way[..], &[(parameter, id.clone())]].concat()))
+                .collect();
         }
         let mut failure = missing();
         for parents in ways {
@@ -189,7 +198,8 @@ impl Console {
         let links = links["items"].as_array().cloned().unwrap_or_default();
         let tags = self.choices(organisation, "tag_id").await;
         let is_linked = |tag: &str| links.iter().any(|link| link["tag_id"] == tag);
-        let name = |tag: &str| tags.iter().find(|(id, _)| id == tag).map_or_else(|| short(tag), |(_, name)| name.clone());
+        let name =
+            |tag: &str| tags.iter().find(|(id, _)| id == tag).map_or_else(|| short(tag), |(_, name)| name.clone());
         let text = |link: &Value, name: &str| link[name].as_str().unwrap_or_default().to_owned();
         let choice = html! {
             label for="tag-choice" { "Tag" }

@@ -110,7 +110,9 @@ impl Console {
             }
             // The newest is what one looks for.
             let newest_first = (field.name == "order").then_some("desc");
-            if let Some(value) = given.get(&field.name).map(String::as_str).filter(|value| !value.is_empty()).or(newest_first) {
+            if let Some(value) =
+                given.get(&field.name).map(String::as_str).filter(|value| !value.is_empty()).or(newest_first)
+            {
                 query.push((&field.name, value.to_owned()));
             }
             filters.push(field.clone());
@@ -123,7 +125,16 @@ impl Console {
             }
         }
         let of_path: Vec<_> = path.iter().map(|(name, id)| (*name, id.as_str())).collect();
-        let answer = self.api.ask(organisation, list.route, &of_path, &query_of(query.iter().map(|(name, value)| (*name, value.as_str()))), "").await?;
+        let answer = self
+            .api
+            .ask(
+                organisation,
+                list.route,
+                &of_path,
+                &query_of(query.iter().map(|(name, value)| (*name, value.as_str()))),
+                "",
+            )
+            .await?;
         let items: Vec<_> = answer["items"].as_array().cloned().unwrap_or_default();
         let names = self.names(organisation, items.iter()).await;
         let columns = columns(list, &items);
@@ -142,7 +153,8 @@ impl Console {
             })
             .collect();
         let value = |name: &str| {
-            let used = path.iter().map(|(name, id)| (*name, id)).chain(query.iter().map(|(name, value)| (*name, value)));
+            let used =
+                path.iter().map(|(name, id)| (*name, id)).chain(query.iter().map(|(name, value)| (*name, value)));
             used.into_iter().find(|(used, _)| *used == name).map(|(_, value)| value.clone()).unwrap_or_default()
         };
         Ok(html! {

@@ -148,7 +148,9 @@ impl Console {
         })
         .await?;
         let sort = |items: &mut Vec<Item>| {
-            items.sort_by(|one, other| [PK, SK].map(|name| text_of(one, name)).cmp(&[PK, SK].map(|name| text_of(other, name))));
+            items.sort_by(|one, other| {
+                [PK, SK].map(|name| text_of(one, name)).cmp(&[PK, SK].map(|name| text_of(other, name)))
+            });
         };
         sort(&mut own);
         sort(&mut others);
