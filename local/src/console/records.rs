@@ -91,50 +91,13 @@ impl Console {
         list: &DocumentedOperation,
         given: &Given,
     ) -> Shown {
-        let mut filters = Vec::new();
-        let (mut path, mut choices) = (Vec::new(), BTreeMap::new());
-        for parameter in list.route.parameters() {
-            let of = self.choices(organisation, parameter).await;
-            let first = of.first().map(|(id, _)| id.clone());
-            let Some(chosen) = given.get(parameter).cloned().or(first) else {
-                return Ok(html! { p.empty { "There is no " (words(parameter)) " yet. Make one first." } });
-            };
-            filters.push(described::id_field(parameter));
-            path.push((parameter, chosen));
-            choices.insert(parameter.to_owned(), of);
-        }
-        let mut query: Vec<(&str, String)> = Vec::new();
-        for field in list.query.iter().filter(|field| !PAGING.contains(&field.name.as_str())) {
-            if !choices.contains_key(&field.name) {
-                choices.insert(field.name.clone(), self.choices(organisation, &field.name).await);
-            }
-            // The newest is what one looks for.
-            let newest_first = (field.name == "order").then_some("desc");
-            if let Some(value) =
-                given.get(&field.name).map(String::as_str).filter(|value| !value.is_empty()).or(newest_first)
-            {
-                query.push((&field.name, value.to_owned()));
-            }
-            filters.push(field.clone());
-        }
-        let asked = |name: &str| given.get(name).cloned().unwrap_or_default();
-        for name in PAGING.into_iter().filter(|name| list.query.iter().any(|field| field.name == *name)) {
-            let value = if name == "size" { ROWS_OF_A_PAGE.to_string() } else { asked(name) };
-            if !value.is_empty() {
-                query.push((name, value));
-            }
-        }
-        let of_path: Vec<_> = path.iter().map(|(name, id)| (*name, id.as_str())).collect();
-        let answer = self
-            .api
-            .ask(
-                organisation,
-                list.route,
-                &of_path,
-                &query_of(query.iter().map(|(name, value)| (*name, value.as_str()))),
-                "",
-            )
-            .await?;
+        let request = match self.list_request(organisation, list, given).await {
+            Ok(request) => request,
+            Err(missing) => return Ok(html! { p.empty { "There is no " (words(missing)) " yet. Make one first." } }),
+        };
+        let path: Vec<_> = request.path.iter().map(|(name, id)| (*name, id.as_str())).collect();
+        let query = query_of(request.query.iter().map(|(name, value)| (name.as_str(), value.as_str())));
+        let answer = self.api.ask(organisation, list.route, &path, &query, "").await?;
         let items: Vec<_> = answer["items"].as_array().cloned().unwrap_or_default();
         let names = self.names(organisation, items.iter()).await;
         let columns = columns(list, &items);
@@ -144,7 +107,7 @@ impl Console {
             .iter()
             .map(|item| {
                 let id = item["id"].as_str().unwrap_or_default();
-                let to = address(organisation, record, Some(id), &of_path);
+                let to = address(organisation, record, Some(id), &path);
                 html! {
                     td.name { a href=(to) { (name_of(item).unwrap_or_else(|| short(id))) } }
                     td { (id_to_copy(id)) }
@@ -152,22 +115,72 @@ impl Console {
                 }
             })
             .collect();
-        let value = |name: &str| {
-            let used =
-                path.iter().map(|(name, id)| (*name, id)).chain(query.iter().map(|(name, value)| (*name, value)));
-            used.into_iter().find(|(used, _)| *used == name).map(|(_, value)| value.clone()).unwrap_or_default()
-        };
         Ok(html! {
-            @if !filters.is_empty() {
-                form.filters method="get" action=(format!("/console/records/{}", record.name)) {
-                    input type="hidden" name="org" value=(organisation.name);
-                    @for field in &filters { (field.filter(&value(&field.name), choices.get(&field.name).map_or(&[], Vec::as_slice))) }
-                    button { "Filter" }
-                }
-            }
+            (request.filters(organisation, record))
             (rows(&format!("list-{}", record.name), &headings, &shown, "None."))
             (pages(organisation, record, &answer, given))
         })
+    }
+
+    /// What is asked of `list`, or the parameter of its path for which there is no record yet.
+    async fn list_request(
+        &self,
+        organisation: &OrganisationWithKey,
+        list: &DocumentedOperation,
+        given: &Given,
+    ) -> Result<ListRequest, &'static str> {
+        let mut request = ListRequest::default();
+        let asked = |name: &str| given.get(name).filter(|value| !value.is_empty()).cloned();
+        for parameter in list.route.parameters() {
+            let choices = self.choices(organisation, parameter).await;
+            let first = choices.first().map(|(id, _)| id.clone());
+            request.path.push((parameter, asked(parameter).or(first).ok_or(parameter)?));
+            request.fields.push((described::id_field(parameter), choices));
+        }
+        for field in &list.query {
+            let value = match field.name.as_str() {
+                "size" => Some(ROWS_OF_A_PAGE.to_string()),
+                // The newest is what one looks for.
+                "order" => asked("order").or(Some("desc".to_owned())),
+                name => asked(name),
+            };
+            request.query.extend(value.map(|value| (field.name.clone(), value)));
+            if !PAGING.contains(&field.name.as_str()) {
+                request.fields.push((field.clone(), self.choices(organisation, &field.name).await));
+            }
+        }
+        Ok(request)
+    }
+}
+
+/// What is asked of a list.
+#[derive(Default)]
+struct ListRequest {
+    /// The parameters of its path.
+    path: Vec<(&'static str, String)>,
+    /// Its query.
+    query: Vec<(String, String)>,
+    /// What can be chosen, each with the ids and names of the records from which it is chosen.
+    fields: Vec<(FormField, Vec<(String, String)>)>,
+}
+
+impl ListRequest {
+    /// The form of the filters.
+    fn filters(&self, organisation: &OrganisationWithKey, record: &DocumentedRecord) -> Markup {
+        let used = |name: &str| {
+            let of_path = self.path.iter().map(|(name, id)| (*name, id));
+            let used = of_path.chain(self.query.iter().map(|(name, value)| (name.as_str(), value)));
+            used.into_iter().find(|(used, _)| *used == name).map_or("", |(_, value)| value)
+        };
+        html! {
+            @if !self.fields.is_empty() {
+                form.filters method="get" action=(format!("/console/records/{}", record.name)) {
+                    input type="hidden" name="org" value=(organisation.name);
+                    @for (field, choices) in &self.fields { (field.filter(used(&field.name), choices)) }
+                    button { "Filter" }
+                }
+            }
+        }
     }
 }
 
@@ -182,11 +195,10 @@ fn columns<'a>(list: &'a DocumentedOperation, items: &[Value]) -> Vec<&'a FormFi
     let all = list.items.iter().flatten().filter(|field| field.fits_a_column());
     let mut columns: Vec<_> = all.filter(is_set).take(COLUMNS).collect();
     // The time at which each was made says most about a list.
-    if let Some(made) = list.items.iter().flatten().find(|field| ["created_at", "at"].contains(&field.name.as_str())) {
-        if !columns.iter().any(|field| field.name == made.name) {
-            columns.truncate(COLUMNS - 1);
-            columns.push(made);
-        }
+    let made = list.items.iter().flatten().find(|field| ["created_at", "at"].contains(&field.name.as_str()));
+    if let Some(made) = made.filter(|made| !columns.iter().any(|field| field.name == made.name)) {
+        columns.truncate(COLUMNS - 1);
+        columns.push(made);
     }
     columns
 }
