@@ -11,7 +11,7 @@ use shared::routes;
 use shared::values::time::Clock;
 
 use crate::support::fixture::{
-    ACME, GLOBEX, as_stored, call, data, get, http_client, id, kind, path, post, root, streaming,
+    ACME, GLOBEX, call, data, get, http_client, id, kind, path, post, root, streaming,
 };
 use crate::support::keyed::keyed;
 

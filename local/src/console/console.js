@@ -78,7 +78,8 @@ function showAnswer(form, says) {
     const place = input.id && document.getElementById(`${input.id}-issue`);
     if (!place) continue;
     place.textContent = issues.join(" ");
-    input.toggleAttribute("aria-invalid", issues.length > 0);
+    if (issues.length > 0) input.setAttribute("aria-invalid", "true");
+    else input.removeAttribute("aria-invalid");
   }
   form.querySelector("[aria-invalid]")?.focus();
   const shownAnswer = form.querySelector("pre.answer");

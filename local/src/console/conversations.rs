@@ -17,6 +17,9 @@ use crate::api::OrganisationWithKey;
 /// How many seconds an answer is awaited until the page says that there is none.
 const PATIENCE: i64 = 60;
 
+/// The most conversations whose last message is read for the list.
+const PREVIEWED: usize = 30;
+
 impl Console {
     pub(super) async fn conversations(&self, organisation: &OrganisationWithKey, asked: &Asked) -> Shown {
         let conversations = self.api.newest(organisation, &routes::LIST_CONVERSATIONS, &[], ROWS).await?;
@@ -24,7 +27,10 @@ impl Console {
         let mut listed = Vec::new();
         for conversation in &conversations {
             let is_open = asked.conversation.as_deref() == conversation["id"].as_str();
-            let last = self.last_message(organisation, conversation).await;
+            let last = match listed.len() {
+                0..PREVIEWED => self.last_message(organisation, conversation).await,
+                _ => String::new(),
+            };
             listed.push(entry(organisation, conversation, &last, is_open, &names));
         }
         let assistants = self.choices(organisation, "assistant_id").await;

@@ -201,10 +201,15 @@ fn select<'a>(
     choices: impl Iterator<Item = (&'a str, &'a str)>,
     value: &Value,
 ) -> Markup {
+    let choices: Vec<_> = choices.collect();
     html! {
         select id=(id) name=(name) aria-describedby=[(!note.is_empty()).then_some(note)] {
             @if !required { option value="" { "–" } }
-            @for (choice, shown) in choices { option value=(choice) selected[value == choice] { (shown) } }
+            @for (choice, shown) in &choices { option value=(choice) selected[value == choice] { (shown) } }
+            // An older record may be none of the newest ones that can be chosen.
+            @if let Some(other) = value.as_str().filter(|value| !value.is_empty() && !choices.iter().any(|choice| choice.0 == *value)) {
+                option value=(other) selected { (other) }
+            }
         }
     }
 }

@@ -291,7 +291,7 @@ fn request_form(
             @for (name, value) in known.iter().filter(|(name, _)| sent(name)) { input type="hidden" name=(name) value=(value); }
             (inputs)
             button.main[route.method != "DELETE" && route.method != "GET"] { (label) }
-            pre.answer tabindex="0" aria-label="Answer" hidden {}
+            pre.answer tabindex="0" role="region" aria-label="Answer" hidden {}
         }
     }
 }
