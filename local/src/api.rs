@@ -116,7 +116,19 @@ impl Api {
         parameters: &[(&str, &str)],
         body: &str,
     ) -> Answer {
-        self.send(call(organisation, route, parameters, "", body)).await
+        self.request_with(organisation, route, parameters, "", body).await
+    }
+
+    /// The same with a query.
+    pub async fn request_with(
+        &self,
+        organisation: &OrganisationWithKey,
+        route: &Route,
+        parameters: &[(&str, &str)],
+        query: &str,
+        body: &str,
+    ) -> Answer {
+        self.send(call(organisation, route, parameters, query, body)).await
     }
 
     /// The answer to a request that the user sends in the console.

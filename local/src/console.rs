@@ -5,22 +5,31 @@
 //! the calls of a request, comes from the records of `cargo local` itself.
 
 mod campaigns;
+mod cells;
 mod conversations;
 mod counts;
 mod deliveries;
+mod described;
 mod events;
+mod fields;
+mod forms;
 mod icons;
+mod keys;
 mod layout;
 mod markup;
 mod pages;
 mod payments;
+mod record;
+mod records;
 mod request;
 mod requests;
+mod samples;
 mod start;
 mod table;
 mod time;
 
 pub use pages::{PAGES, Page, Scope};
+pub use samples::Samples;
 pub use time::Skips;
 
 use std::collections::BTreeMap;
@@ -58,6 +67,9 @@ use crate::schedule::Schedules;
 /// The most rows of a section.
 const ROWS: u64 = 100;
 
+/// What a page of an organisation says where there is none.
+const NO_ORGANISATION: &str = "There is no organisation whose key is known: the demo set was not loaded.";
+
 /// The permissions of a page: it has its own script and style, and calls only this server. Its filters are forms that
 /// need no script.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; form-action 'self'; \
@@ -85,6 +97,10 @@ pub struct Console {
     pub schedules: Arc<Schedules>,
     /// The time that was skipped.
     pub skips: Skips,
+    /// The campaigns as they were.
+    pub samples: Samples,
+    /// Whether a user watches, so that samples of the campaigns are taken.
+    pub watched: bool,
     /// Set when the names of the records were read.
     pub names_are_known: OnceCell<()>,
 }
@@ -101,6 +117,12 @@ struct Asked {
     partition: Option<String>,
     /// The sort key after which the items begin.
     after: Option<String>,
+    /// The record whose items are shown.
+    record: Option<String>,
+    /// The view of the table.
+    view: Option<String>,
+    /// The campaign that is shown.
+    campaign: Option<String>,
     /// The first digit of the statuses of requests.
     status: Option<String>,
     /// The operation of requests.
@@ -116,6 +138,7 @@ impl Console {
     /// The routes at `/` and under `/console`.
     pub fn router(self) -> Router {
         let file = |kind: &'static str, text: &'static str| get(async move || ([("content-type", kind)], text));
+        let style = concat!(include_str!("console/console.css"), include_str!("console/records.css"));
         let mut router = Router::new();
         for page in &PAGES {
             let answer = async move |State(console): State<Arc<Self>>, Query(asked): Query<Asked>| {
@@ -123,8 +146,15 @@ impl Console {
             };
             router = router.route(page.path, get(answer));
         }
+        let console = Arc::new(self);
+        if console.watched {
+            tokio::spawn(samples::follow(Arc::downgrade(&console), console.journal.changes()));
+        }
         router
+            .route("/console/records/{record}", get(records::page))
+            .route("/console/records/{record}/{id}", get(record::page))
             .route("/console/operations/{operation}", post(operate))
+            .route("/console/forms/{operation}", post(forms::send))
             .route("/console/payments", post(payments::send))
             .route("/console/time", post(time::skip))
             .route("/console/requests/{id}", get(request::page))
@@ -135,10 +165,10 @@ impl Console {
             .route("/console/requests/{id}/edited", post(request::edited))
             .route("/console/start/curl", get(start::curl))
             .route("/console/changes", get(changes))
-            .route("/console/console.css", file("text/css", include_str!("console/console.css")))
+            .route("/console/console.css", file("text/css", style))
             .route("/console/console.js", file("text/javascript", include_str!("console/console.js")))
             .layer(middleware::from_fn(with_permissions))
-            .with_state(Arc::new(self))
+            .with_state(console)
     }
 
     /// A scan of the whole table.
@@ -159,11 +189,11 @@ impl Console {
             (pages::REQUESTS, _) => Ok(self.requests(asked).await),
             (pages::EVENTS, _) => Ok(self.events()),
             (pages::TIME, _) => Ok(self.time()),
-            (_, None) => Err("There is no organisation whose key is known: the demo set was not loaded.".to_owned()),
+            (_, None) => Err(NO_ORGANISATION.to_owned()),
             (pages::CONVERSATIONS, Some(organisation)) => self.conversations(organisation, asked).await,
             (pages::DELIVERIES, Some(organisation)) => self.deliveries(organisation).await,
-            (pages::CAMPAIGNS, Some(organisation)) => self.campaigns(organisation).await,
-            (pages::RECORDS, Some(_)) => Err("The records are in the table, and in the answers of the API.".to_owned()),
+            (pages::CAMPAIGNS, Some(organisation)) => self.campaigns(organisation, asked).await,
+            (pages::RECORDS, Some(organisation)) => Ok(self.all_records(organisation).await),
             ("/console/counts", Some(organisation)) => self.counts(organisation).await,
             ("/console/payments", Some(organisation)) => self.payments(organisation).await,
             (_, Some(organisation)) => self.table(organisation, asked).await,

@@ -374,7 +374,7 @@ impl Stack {
             stop,
             tasks,
         };
-        stack.serve(ports.gateway, stack.console(store, settings.clock));
+        stack.serve(ports.gateway, stack.console(store, settings.clock, settings.log));
         Ok(stack)
     }
 
@@ -384,7 +384,7 @@ impl Stack {
     }
 
     /// The console of this stack.
-    fn console(&self, store: Store, clock: Clock) -> Console {
+    fn console(&self, store: Store, clock: Clock, watched: bool) -> Console {
         Console {
             url: self.url.clone(),
             api: self.api.clone(),
@@ -396,6 +396,8 @@ impl Stack {
             clock,
             schedules: Arc::clone(&self.schedules),
             skips: console::Skips::default(),
+            samples: console::Samples::default(),
+            watched,
             names_are_known: tokio::sync::OnceCell::new(),
         }
     }

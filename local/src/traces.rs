@@ -7,7 +7,10 @@
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use serde::Deserialize as _;
 use serde_json::Value;
+use shared::reactions;
+use shared::table::change::Change;
 use shared::table::keys::{PK, SK};
 use uuid::Uuid;
 
@@ -15,6 +18,9 @@ use uuid::Uuid;
 const KEPT: usize = 50_000;
 /// The most changes that are kept.
 const KEPT_CHANGES: usize = 200;
+
+/// The function that runs the reactions.
+const REACTS: &str = "record-changed";
 
 /// The id of the request with which a trace began.
 pub type TraceId = Arc<str>;
@@ -46,6 +52,8 @@ pub struct StreamChange {
     pub trace: Option<TraceId>,
     /// The functions that took it.
     pub taken_by: Vec<&'static str>,
+    /// The reactions that it had.
+    pub reactions: Vec<&'static str>,
 }
 
 /// Where the writes of one invocation come from.
@@ -170,7 +178,8 @@ impl Traces {
             let text = |name: &str| record["dynamodb"]["Keys"][name]["S"].as_str().unwrap_or_default().to_owned();
             let trace = state.of.get(&key(record)).cloned();
             let name = record["eventName"].as_str().unwrap_or_default().to_owned();
-            let change = StreamChange { pk: text(PK), sk: text(SK), name, trace, taken_by: Vec::new() };
+            let change =
+                StreamChange { pk: text(PK), sk: text(SK), name, trace, taken_by: Vec::new(), reactions: Vec::new() };
             state.changes.entry(number(record)).or_insert(change);
         }
         while state.changes.len() > KEPT_CHANGES {
@@ -186,6 +195,9 @@ impl Traces {
                 && !change.taken_by.contains(&name)
             {
                 change.taken_by.push(name);
+                if name == REACTS {
+                    change.reactions = reactions_to(record);
+                }
             }
         }
     }
@@ -204,6 +216,12 @@ impl Traces {
 fn key(record: &Value) -> String {
     let text = |name: &str| record["dynamodb"]["Keys"][name]["S"].as_str().unwrap_or_default();
     format!("{} {}", text(PK), text(SK))
+}
+
+/// The names of the reactions to a change.
+fn reactions_to(record: &Value) -> Vec<&'static str> {
+    let Ok(change) = Change::deserialize(record) else { return Vec::new() };
+    reactions::ALL.iter().filter(|reaction| reaction.is_for(&change)).map(|reaction| reaction.name).collect()
 }
 
 /// The number of a change in the stream.

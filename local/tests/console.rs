@@ -12,14 +12,14 @@ use shared::routes;
 use shared::values::time::Clock;
 
 use crate::support::fixture::{
-    ACME, GLOBEX, as_stored, call, data, get, http_client, id, kind, path, post, root, streaming,
+    ACME, GLOBEX, call, data, get, http_client, id, kind, path, post, root, streaming,
 };
 use crate::support::keyed::keyed;
 
 const HOSTILE: &str = "<script>alert(1)</script>";
 
 /// A stack whose endpoints lead to the inbox, with a clock that starts at the machine's time and can skip time.
-async fn watched() -> Stack {
+pub async fn watched() -> Stack {
     let (clock, demo) = (Clock::Ahead(Arc::default()), Settings::of(&root()).demo);
     let stack = Stack::start(Settings { clock, demo, log: true, ..streaming() }).await.unwrap();
     inbox::connect(&stack.url, &stack.api).await.unwrap();
@@ -27,7 +27,8 @@ async fn watched() -> Stack {
     stack
 }
 
-async fn text(stack: &Stack, path: &str) -> String {
+/// The page at `path`, which has a policy without exceptions.
+pub async fn text(stack: &Stack, path: &str) -> String {
     let answer = http_client().get(format!("{}{path}", stack.url)).send().await.unwrap();
     assert_eq!(answer.status(), 200, "{path}");
     let policy = answer.headers()["content-security-policy"].to_str().unwrap();
@@ -48,7 +49,7 @@ fn request(stack: &Stack) -> String {
     format!("/console/requests/{}", stack.journal.newest(1)[0].request_id)
 }
 
-async fn skip(stack: &Stack, seconds: u64) -> String {
+pub async fn skip(stack: &Stack, seconds: u64) -> String {
     let skip = http_client().post(format!("{}/console/time", stack.url)).json(&json!({"seconds": seconds}));
     let says: Value = skip.send().await.unwrap().error_for_status().unwrap().json().await.unwrap();
     stack.settle().await.unwrap();
@@ -268,37 +269,9 @@ async fn the_forms_pause_resume_and_cancel_a_campaign() {
         let (answered, says) = operate(&stack, operation, &campaign).await;
         assert_eq!(answered, 200, "{operation}: {says}");
         let shown = text(&stack, "/console/campaigns").await;
-        assert!(shown.contains(&format!("<td>{status}</td>")), "{operation}: {shown}");
+        assert!(shown.contains(&format!(">{status}</span>")), "{operation}: {shown}");
     }
     assert!(text(&stack, "/console/campaigns").await.contains(r#"<progress aria-label="3 of 3" value="3" max="3">"#));
-}
-
-#[tokio::test]
-async fn the_table_page_shows_every_item_and_no_secret() {
-    let stack = watched().await;
-    let rotated = path(&routes::ROTATE_WEBHOOK_SECRET, |_| id('a', kind::WEBHOOK, 1));
-    let secret = data(&stack.answer(&keyed(post(&rotated, ACME, ""), "1")).await);
-    let agency = json!({"billing_plan": {"payment_api_key": "canary-of-the-table"}}).to_string();
-    data(&stack.answer(&post(routes::CREATE_AGENCY.path, ACME, agency)).await);
-    let secrets = [secret["secret"].as_str().unwrap(), "canary-of-the-table", "whsec_", ACME, GLOBEX];
-    let mut items = 0;
-    for (name, start) in [("acme", "ORG#01900000-0000-7000-8000-a"), ("globex", "ORG#01900000-0000-7000-8000-b")] {
-        let mut pages = vec![format!("/console/table?org={name}")];
-        while let Some(page) = pages.pop() {
-            let shown = text(&stack, &page).await;
-            assert!(!secrets.iter().any(|secret| shown.contains(secret)), "{page}: {shown}");
-            items += shown.matches("<tr><td><code>").count();
-            let links =
-                shown.split("href=\"").skip(1).map(|link| link.split('"').next().unwrap().replace("&amp;", "&"));
-            pages.extend(links.filter(|link| link.contains("partition=")));
-        }
-        // A partition of the other organisation is not shown.
-        let foreign = text(&stack, &format!("/console/table?org={name}&partition=ORG%23c")).await;
-        assert!(foreign.contains(start), "{foreign}");
-    }
-    let stored = as_stored(&stack);
-    let of_organisations = stored.iter().filter(|item| item["pk"].as_s().unwrap().starts_with("ORG#")).count();
-    assert_eq!(items, of_organisations);
 }
 
 #[tokio::test]

@@ -19,6 +19,7 @@ mod cascades;
 mod command;
 mod compatibility;
 mod console;
+mod console_records;
 mod contract;
 mod cost;
 mod custom_fields;

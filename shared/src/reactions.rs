@@ -443,7 +443,7 @@ impl Reaction {
     }
 
     /// Whether this reaction handles `change`.
-    fn is_for(&self, change: &Change) -> bool {
+    pub fn is_for(&self, change: &Change) -> bool {
         self.when.includes(self.record, change)
     }
 

@@ -64,6 +64,30 @@ relate(document.documentElement.dataset.now);
 setInterval(relate, 5000);
 new EventSource("/console/changes").onmessage = update;
 
+function isUnchanged(input) {
+  if (input.type === "checkbox") return input.checked === input.defaultChecked;
+  if (input.tagName !== "SELECT") return input.value === input.defaultValue;
+  const before = [...input.options].find((option) => option.defaultSelected) ?? input.options[0];
+  return input.value === (before?.value ?? "");
+}
+
+// The issues of an answer stand at their fields, and an answer without another page below the form.
+function showAnswer(form, says) {
+  for (const input of form.elements) {
+    const issues = (says.issues ?? []).filter((issue) => issue.field === input.name).map((issue) => issue.says);
+    const place = input.id && document.getElementById(`${input.id}-issue`);
+    if (!place) continue;
+    place.textContent = issues.join(" ");
+    if (issues.length > 0) input.setAttribute("aria-invalid", "true");
+    else input.removeAttribute("aria-invalid");
+  }
+  form.querySelector("[aria-invalid]")?.focus();
+  const shownAnswer = form.querySelector("pre.answer");
+  if (!shownAnswer) return;
+  shownAnswer.hidden = !says.answer;
+  shownAnswer.textContent = says.answer ?? "";
+}
+
 document.addEventListener("submit", async (event) => {
   const form = event.target;
   // Any other form leads to a page, and needs no script.
@@ -72,19 +96,23 @@ document.addEventListener("submit", async (event) => {
   if (form.dataset.confirm && !confirm(form.dataset.confirm)) return;
   const fields = {};
   for (const input of form.elements) {
-    // What is left empty is not said.
-    if (!input.name || input.value === "") continue;
-    fields[input.name] = input.type === "number" || "number" in input.dataset ? Number(input.value) : input.value;
+    // What is left empty is not said, and of a record that is changed only what is new.
+    if (!input.name || ("changes" in form.dataset ? input.type !== "hidden" && isUnchanged(input) : input.value === "")) continue;
+    if (input.type === "checkbox") fields[input.name] = input.checked;
+    else if (input.value === "") fields[input.name] = null;
+    else fields[input.name] = input.type === "number" || "number" in input.dataset ? Number(input.value) : input.value;
   }
   told.textContent = "";
   const answer = await fetch(form.getAttribute("action"), { method: form.dataset.method, body: JSON.stringify(fields) });
   const says = await answer.json();
+  showAnswer(form, says);
   if (says.to) {
     location.assign(says.to);
     return;
   }
   tell(says.error ?? says.told ?? form.dataset.done);
   if (!says.error) form.reset();
+  else if (says.issues?.length) tell(`${says.error} ${says.issues.length} of the fields are not accepted.`);
 });
 
 // A filter applies as soon as it is chosen.
@@ -97,7 +125,7 @@ document.addEventListener("click", async (event) => {
   // Without a clipboard, as on another machine's page, a link leads to the text.
   if (!copied || !navigator.clipboard) return;
   event.preventDefault();
-  const text = copied.href ? await (await fetch(copied.href)).text() : copied.parentElement.querySelector("pre").textContent;
+  const text = copied.href ? await (await fetch(copied.href)).text() : copied.dataset.copy || copied.parentElement.querySelector("pre").textContent;
   await navigator.clipboard.writeText(text);
   tell("Copied.");
 });

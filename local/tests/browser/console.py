@@ -6,6 +6,7 @@ the environment, as `.ci/with-local` sets them. With `--pictures` it takes the p
 
 import json
 import os
+import re
 import sys
 import time
 import urllib.error
@@ -140,7 +141,7 @@ def begins(page: Page) -> None:
 def talks(page: Page, key: str) -> None:
     """The page's forms open, continue and close a conversation, with the keyboard alone."""
     page.goto(f"{API}/console/conversations?org={key.lower()}")
-    conversations = page.locator("#conversations tbody tr")
+    conversations = page.locator("#conversations li")
     before = conversations.count()
     page.get_by_role("button", name="Open a conversation").press("Enter")
     expect(conversations).to_have_count(before + 1)
@@ -149,7 +150,8 @@ def talks(page: Page, key: str) -> None:
         page.locator("[name=sender_type]").select_option(sender)
         page.locator("[name=text]").fill(text)
         page.locator("[name=text]").press("Enter")
-        expect(page.locator("#transcript tbody tr")).to_have_count(number)
+        expect(page.locator("#transcript .bubble")).to_have_count(number)
+        expect(page.get_by_text("is typing")).to_have_count(1 if sender == "user" else 0)
     expect(page.locator("#transcript").get_by_text(HOSTILE)).to_be_visible()
     page.get_by_role("button", name="Close the conversation").press("Enter")
     expect(conversations.first.get_by_text("closed")).to_be_visible()
@@ -196,8 +198,40 @@ def pauses(page: Page, key: str) -> None:
     campaign = page.locator("#campaigns tbody tr").filter(has_text="We open an hour earlier")
     for button, status in [("Resume", "queued"), ("Pause", "paused"), ("Cancel", "cancelled")]:
         campaign.get_by_role("button", name=button).click()
-        expect(campaign.get_by_role("cell", name=status, exact=True)).to_be_visible()
+        expect(campaign.locator(".badge", has_text=status)).to_be_visible()
     expect(campaign.get_by_role("progressbar", name="3 of 3")).to_be_visible()
+    campaign.get_by_role("link").first.click()
+    expect(page.get_by_role("img", name="Contacts by status over time")).to_be_visible()
+    expect(page.locator("#contacts tbody tr")).to_have_count(3)
+
+
+def keeps(page: Page, key: str) -> None:
+    """A record is made, changed, tagged and deleted by its pages. An issue stands at its field."""
+    page.goto(f"{API}/console/records?org={key.lower()}")
+    page.get_by_role("link", name="Assistant", exact=False).filter(has_text="An assistant").click()
+    page.get_by_text("Create assistant", exact=True).click()
+    form = page.locator("#create-assistant-")
+    form.get_by_label("Name", exact=True).fill(HOSTILE)
+    form.get_by_label("Voice languages").fill('["x"]')
+    form.get_by_role("button", name="Create").click()
+    expect(form.locator("#create-assistant--voice_languages-issue")).to_contain_text("should match")
+    form.get_by_label("Voice languages").fill('["en-GB"]')
+    form.get_by_role("button", name="Create").click()
+    expect(page.locator("#members").get_by_text(HOSTILE)).to_be_visible()
+    page.get_by_text("Update assistant", exact=True).click()
+    page.get_by_label("Use tools").check()
+    page.get_by_label("Name", exact=True).fill("A new one")
+    page.get_by_role("button", name="Change").click()
+    expect(page.locator("#record-name")).to_have_text("A new one")
+    expect(page.locator("#members > div").filter(has_text="Use tools")).to_contain_text("yes")
+    page.get_by_role("button", name="Add", exact=True).click()
+    expect(page.locator("#tags .badge")).to_have_count(1)
+    page.locator("#tags").get_by_role("button").click()
+    expect(page.locator("#tags .badge")).to_have_count(0)
+    page.get_by_text("Delete assistant …").click()
+    page.get_by_role("button", name="Delete assistant").click()
+    expect(page.locator("#list-assistant")).to_be_visible()
+    expect(page.locator("#list-assistant").get_by_text("A new one")).to_have_count(0)
 
 
 def charges(page: Page, key: str, letter: str) -> None:
@@ -224,9 +258,24 @@ def counts(page: Page, key: str) -> None:
     check(sum(int(bar.split(": ")[1]) for bar in bars) == sum(map(int, cells)) > 0, f"{bars} and {cells}")
 
 
+def further(page: Page) -> list[str]:
+    """The addresses of pages that only other pages lead to: of one record, one chat, one campaign, and so on."""
+    found = ["/console/records/conversation", "/console/table?view=changes"]
+    for path, links in [
+        ("/console/records/widget", "#list-widget td.name a"),
+        ("/console/conversations", "#conversations a"),
+        ("/console/campaigns", "#campaigns td a"),
+        ("/console/records/contact", "#list-contact td.name a"),
+    ]:
+        page.goto(f"{API}{path}")
+        found.append(page.locator(links).first.get_attribute("href"))
+    page.goto(f"{API}{found[2]}")
+    found.append(page.get_by_role("link", name="Stored items").get_attribute("href"))
+    return found
+
+
 def looks(page: Page, scheme: str) -> None:
     """Every page is accessible, fits the screen, and shows no key."""
-    named = {"/": "start"}
     page.goto(f"{API}/")
     links = page.locator("#menu a[href]").all()
     addresses = [link.get_attribute("href").split("?")[0] for link in links]
@@ -234,13 +283,11 @@ def looks(page: Page, scheme: str) -> None:
     check("/console/table" in paths, f"{scheme}: the pages are not linked: {paths}")
     page.goto(f"{API}/console/requests")
     one = page.locator("#requests tbody tr").filter(has_text="close-conversation").first.get_by_role("link").first
-    one = one.get_attribute("href")
-    named[one] = "request"
-    for path in [*paths, one]:
+    paths += [one.get_attribute("href"), *further(page)]
+    for path in paths:
         page.goto(f"{API}{path}")
-        page.screenshot(
-            path=ROOT / f"target/page/console-{named.get(path, path.split('/')[-1])}-{scheme}.png", full_page=True
-        )
+        name = "-".join(re.findall("[a-z]+", path.split("?")[0].removeprefix("/console"))) or "start"
+        page.screenshot(path=ROOT / f"target/page/console-{name}-{scheme}.png", full_page=True)
         page.evaluate(AXE.read_text())
         violations = page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
         check(not violations, f"{scheme} {path}: {json.dumps(violations, indent=2)}")
@@ -292,6 +339,7 @@ def visit(browser: Browser, scheme: str, size: dict, key: str, letter: str) -> N
     charges(page, key, letter)
     counts(page, key)
     begins(page)
+    keeps(page, key)
     pauses(page, key)
     check(page.title() == "Campaigns · Console", f"a message has run as a script: {page.title()}")
     looks(page, scheme)
