@@ -1,13 +1,12 @@
 """Tries the console of `cargo local` in a browser.
 
 The pages follow every change, the buttons work, and a message is only text. The address of the API and the keys are in
-the environment, as `.ci/with-local` sets them. With `--pictures` it takes the pictures of `docs/console`.
+the environment, as `.ci/with-local` sets them.
 """
 
 import json
 import os
 import re
-import sys
 import time
 import urllib.error
 import urllib.request
@@ -296,34 +295,6 @@ def looks(page: Page, scheme: str) -> None:
         check("in-demo" not in page.content() and "whsec_" not in page.content(), f"{path} shows a key")
 
 
-def picture(page: Page, name: str, *, opened: Locator | None = None) -> None:
-    """Takes a picture for the documents."""
-    if opened:
-        opened.click()
-    page.evaluate("scrollTo(0, 0)")
-    (ROOT / "docs/console").mkdir(exist_ok=True)
-    page.screenshot(path=ROOT / f"docs/console/{name}.png")
-
-
-def pictures(browser: Browser) -> None:
-    """Takes the pictures of `docs/CONSOLE.md` after the visits."""
-    page = browser.new_page(viewport={"width": 1200, "height": 750}, device_scale_factor=1)
-    page.goto(f"{API}/")
-    ask("POST", "/api/v1/tag", "ACME", {"name": "New"})
-    picture(page, "start")
-    page.goto(f"{API}/console/requests")
-    picture(page, "requests")
-    picture(page, "request", opened=page.get_by_role("link", name="close-conversation").first)
-    page.goto(f"{API}/console/deliveries?org=acme")
-    event = page.locator("#deliveries tbody tr").filter(has_text="webhook.test").first
-    picture(page, "deliveries", opened=event.locator("summary").first)
-    page.goto(f"{API}/console/conversations?org=acme")
-    page.locator("#conversations tbody tr").first.get_by_role("link").click()
-    picture(page, "conversation")
-    page.goto(f"{API}/console/time")
-    picture(page, "time")
-
-
 def visit(browser: Browser, scheme: str, size: dict, key: str, letter: str) -> None:
     """Opens the console and tries everything."""
     context = browser.new_context(color_scheme=scheme, viewport=size, permissions=["clipboard-read", "clipboard-write"])
@@ -356,8 +327,6 @@ def main() -> None:
         browser = play.chromium.launch(executable_path="/usr/bin/chromium", args=CHROMIUM)
         visit(browser, "light", WIDE, "ACME", "a")
         visit(browser, "dark", PHONE, "GLOBEX", "b")
-        if "--pictures" in sys.argv:
-            pictures(browser)
         browser.close()
 
 
