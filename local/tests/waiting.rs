@@ -77,7 +77,7 @@ async fn a_pass_reads_only_the_contacts_whose_time_has_come() {
 }
 
 #[tokio::test]
-async fn whatever_ends_the_wait_leaves_no_item_and_no_call() {
+async fn each_way_that_ends_the_wait_leaves_no_item_and_no_call() {
     let ways = [
         ("a later report", 3),
         ("a person who opts out", 3),

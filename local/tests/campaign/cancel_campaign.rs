@@ -74,6 +74,7 @@ async fn cancels_every_queued_contact_by_one_item() {
     (item["next_place"], item["round"], item["version"]) = (0.into(), 0.into(), 1.into());
     item["unscheduled"] = false.into();
     (item["text_version"], item["has_pointers"], item["spreads_contacts"]) = (0.into(), false.into(), false.into());
+    item["lists_waiting"] = false.into();
     let (gone, new) = changes(&stack, &before).await;
     assert_eq!((gone.into_keys().collect::<Vec<_>>(), new), (vec![key.clone()], [(key, item)].into()));
     assert_eq!(read(&stack, &campaign).await, wanted);

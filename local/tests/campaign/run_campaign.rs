@@ -76,6 +76,7 @@ fn stored_campaign() -> Value {
         "text_version": 0,
         "has_pointers": false,
         "spreads_contacts": true,
+        "lists_waiting": true,
         "due_pk": "CAMPAIGN#3",
         "due_at": TEST_TIME,
     })
