@@ -1,8 +1,8 @@
-"""Proves the deployment: the built functions behind the built template, on an emulator of AWS.
+"""Proves the deployment: the packed functions behind the packaged template, on an emulator of AWS.
 
-In this order: weigh, deploy twice, work with keys, load the demo set, send every recorded event (`replay` compares the
-answers with those of `cargo local`), see the functions on the stream follow, upload, download a file, kill a function
-in a call, use the tools, take a role away. What is not as it should be ends the run, with 1. Logs: target/deploy.
+In this order: weigh, deploy twice without Rust, work with keys, load the demo set, send every recorded event (`replay`
+compares the answers with those of `cargo local`), see the functions on the stream follow, upload, download a file, kill
+a function in a call, use the tools, take a role away. What is wrong ends the run, with 1. Logs: target/deploy.
 """
 
 import concurrent.futures
@@ -10,18 +10,19 @@ import contextlib
 import json
 import os
 import re
+import shutil
 import signal
 import sys
 import tempfile
 import time
-import zlib
+import zipfile
 from pathlib import Path
 
 import requests
-from emulated import ROOT, STAGE, WORK, Deployment, client, emulator, expect, local_service, receiver, run, wait_for
+from emulated import RELEASE, STAGE, WORK, Deployment, client, emulator, expect, local_service, receiver, run, wait_for
 from standardwebhooks import Webhook
 
-BUILD, PAYMENT_PORT = WORK / "build", 8002
+PAYMENT_PORT = 8002
 # A megabyte costs milliseconds of a cold start. A binary that contains a text of `LARGER` has an HTTP client of its own
 # or all time zones. The functions in `ALL_KINDS` handle every kind of record, and no caller waits for them.
 ZIP_LIMIT, LARGER_ZIP_LIMIT = 3_700_000, 4_500_000
@@ -45,21 +46,22 @@ def step(title: str, action, *arguments) -> None:
 
 def weigh() -> None:
     """Every function's zip is small enough."""
-    for bootstrap in sorted(BUILD.glob("*/bootstrap")):
-        # Deflated, as in a zip; the zip's own bytes are some two hundred.
-        binary, name = bootstrap.read_bytes(), bootstrap.parent.name
-        size, larger = len(zlib.compress(binary)), any(text in binary for text in LARGER) or name in ALL_KINDS
+    for archive in sorted(RELEASE.glob("functions/*.zip")):
+        binary, name = zipfile.ZipFile(archive).read("bootstrap"), archive.stem
+        size, larger = archive.stat().st_size, any(text in binary for text in LARGER) or name in ALL_KINDS
         limit = LARGER_ZIP_LIMIT if larger else ZIP_LIMIT
         print(f"   {name:45} {len(binary) / 1e6:6.2f} MB, zip {size / 1e6:.2f} MB")
         expect(size <= limit, f"the zip of {name} may have {limit / 1e6:.1f} MB at most")
 
 
-def deploy(address: str, architecture: str, wanted: str) -> None:
-    """Deploys the build; the output of SAM must contain `wanted`."""
-    overrides = (f"Stage={STAGE}", f"Architecture={architecture}", "Mcp=Enabled")  # instead of those of samconfig.toml
-    config = ("--config-file", str(ROOT / "samconfig.toml"), "--config-env", STAGE)
-    built = ("--template-file", str(BUILD / "template.yaml"), "--parameter-overrides", *overrides)
-    said = run("sam", "deploy", *config, *built, AWS_ENDPOINT_URL=address)
+def deploy(address: str, wanted: str) -> None:
+    """Deploys the release, without cargo; the output of SAM must contain `wanted`."""
+    config = ("--config-file", str(RELEASE / "samconfig.toml"), "--config-env", STAGE)
+    overrides = ("--parameter-overrides", f"Stage={STAGE}", "Mcp=Enabled")  # instead of those of samconfig.toml
+    folders = os.environ["PATH"].split(os.pathsep)
+    path = os.pathsep.join(folder for folder in folders if not shutil.which("cargo", path=folder))
+    packaged = ("--template-file", str(RELEASE / "template.yaml"))
+    said = run("sam", "deploy", *config, *packaged, *overrides, AWS_ENDPOINT_URL=address, PATH=path)
     expect(wanted in said, f"{said}\nsam deploy does not say: {wanted}")
 
 
@@ -240,7 +242,7 @@ def confined(service: Deployment) -> None:
     expect(without == (500, INTERNAL_ERROR), f"without the policies of its role: {without}")
 
 
-def main(architecture: str, receives: str) -> None:
+def main(receives: str) -> None:
     """Everything, in order."""
     step("size", weigh)
     with contextlib.ExitStack() as stack:
@@ -249,8 +251,8 @@ def main(architecture: str, receives: str) -> None:
         local, _ = stack.enter_context(local_service("local"))
         demo, provider = stack.enter_context(local_service("demo", PAYMENT_PORT))
         address, parent = stack.enter_context(emulator(scratch))
-        step("deploy", deploy, address, architecture, "Successfully created/updated stack")
-        step("deploy again", deploy, address, architecture, "No changes to deploy")
+        step("deploy", deploy, address, "Successfully created/updated stack")
+        step("deploy again", deploy, address, "No changes to deploy")
         service = Deployment(address)
         for name in ("SetupPaymentWebhookFunction", "CheckPaymentWebhookFunction", "RemovePaymentWebhooksFunction"):
             service.configure(name, PAYMENT_API_BASE=f"http://127.0.0.1:{PAYMENT_PORT}")  # the parameter takes https

@@ -9,14 +9,13 @@ import socket
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import boto3
 import requests
 from botocore.config import Config
+from release import ROOT, folder
 
-ROOT = Path(__file__).resolve().parent.parent
-WORK = ROOT / "target/deploy"
+WORK, RELEASE = ROOT / "target/deploy", folder()
 STAGE, STACK, ALONE = "dev", "assistants-dev", ("--no-inbox", "--no-runtime", "--no-schedules")
 
 

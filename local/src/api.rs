@@ -13,6 +13,9 @@ use shared::values::limits::Limits;
 use crate::gateway::{Gateway, endpoint};
 use crate::http::{Answer, Call};
 
+/// The `user-agent` of the requests that this program makes for its user.
+pub const CONSOLE: &str = "assistants-console";
+
 /// The API, with a key of each organisation of the demo set.
 #[derive(Debug, Clone)]
 pub struct Api {
@@ -113,7 +116,25 @@ impl Api {
         parameters: &[(&str, &str)],
         body: &str,
     ) -> Answer {
-        self.gateway.answer(&call(organisation, route, parameters, "", body)).await
+        self.request_with(organisation, route, parameters, "", body).await
+    }
+
+    /// The same with a query.
+    pub async fn request_with(
+        &self,
+        organisation: &OrganisationWithKey,
+        route: &Route,
+        parameters: &[(&str, &str)],
+        query: &str,
+        body: &str,
+    ) -> Answer {
+        self.send(call(organisation, route, parameters, query, body)).await
+    }
+
+    /// The answer to a request that the user sends in the console.
+    pub async fn send(&self, mut call: Call) -> Answer {
+        call.headers.insert("user-agent".to_owned(), CONSOLE.to_owned());
+        self.gateway.answer(&call).await
     }
 }
 

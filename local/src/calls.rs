@@ -1,6 +1,6 @@
 //! The database calls of one request, for the console: everything that the SDK sends while the request is answered.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use aws_smithy_runtime_api::client::http::{HttpConnector, HttpConnectorFuture, SharedHttpConnector};
@@ -11,12 +11,20 @@ use aws_smithy_types::byte_stream::ByteStream;
 use serde_json::Value;
 use tokio::task_local;
 
+use crate::traces::Origin;
+
 task_local! {
-    /// The calls of the request that this task answers.
-    static CALLS: Calls;
+    /// The recording of the invocation that this task runs.
+    static RECORDING: Arc<Recording>;
 }
 
-type Calls = Arc<Mutex<Vec<DatabaseCall>>>;
+/// The calls of an invocation.
+#[derive(Debug)]
+struct Recording {
+    started: Instant,
+    origin: Origin,
+    calls: Mutex<Vec<DatabaseCall>>,
+}
 
 /// A call of the database.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -28,18 +36,27 @@ pub struct DatabaseCall {
     pub items: Vec<String>,
     /// The capacity units in its answer.
     pub units: f64,
+    /// When it began, counted from the beginning of the request.
+    pub began: Duration,
     /// Its duration; `None` while it is running.
     pub took: Option<Duration>,
     /// The kind of failure in its answer.
     pub failure: Option<String>,
 }
 
-/// The result of `work`, and the calls of the database that began meanwhile, in order.
-pub async fn recorded<T>(work: impl Future<Output = T>) -> (T, Vec<DatabaseCall>) {
-    let calls = Calls::default();
-    let done = CALLS.scope(Arc::clone(&calls), work).await;
-    let calls = std::mem::take(&mut *calls.lock().unwrap_or_else(PoisonError::into_inner));
+/// The result of `work`, and the calls of the database that began meanwhile, in order. What they write has a trace of
+/// `origin`.
+pub async fn recorded<T>(origin: Origin, work: impl Future<Output = T>) -> (T, Vec<DatabaseCall>) {
+    let recording = Arc::new(Recording { started: Instant::now(), origin, calls: Mutex::default() });
+    let done = RECORDING.scope(Arc::clone(&recording), work).await;
+    let calls = std::mem::take(&mut *recording.calls());
     (done, calls)
+}
+
+impl Recording {
+    fn calls(&self) -> MutexGuard<'_, Vec<DatabaseCall>> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// `inner`, with its requests recorded.
@@ -52,20 +69,26 @@ struct RecordingConnector(SharedHttpConnector);
 
 impl HttpConnector for RecordingConnector {
     fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
-        let Ok(calls) = CALLS.try_with(Arc::clone) else { return self.0.call(request) };
+        let Ok(recording) = RECORDING.try_with(Arc::clone) else { return self.0.call(request) };
         let Some(call) = begun(&request) else { return self.0.call(request) };
+        // Before the write itself: the stream may pass it on before its answer is here.
+        let written = writes(&call.action, request.body().bytes().unwrap_or_default());
+        let written: Vec<_> = written.iter().flat_map(|(key, item)| recording.origin.writes(key, item)).collect();
         let number = {
-            let mut calls = calls.lock().unwrap_or_else(PoisonError::into_inner);
-            calls.push(call);
+            let mut calls = recording.calls();
+            calls.push(DatabaseCall { began: recording.started.elapsed(), ..call });
             calls.len() - 1
         };
         let (answer, started) = (self.0.call(request), Instant::now());
         HttpConnectorFuture::new(async move {
             let mut response = answer.await?;
             let text = text(&mut response).await?;
-            let mut calls = calls.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut calls = recording.calls();
             if let Some(call) = calls.get_mut(number) {
                 ended(call, started.elapsed(), &text);
+                if call.failure.is_some() {
+                    recording.origin.undo(written);
+                }
             }
             Ok(response)
         })
@@ -87,20 +110,22 @@ pub(crate) fn begun(request: &HttpRequest) -> Option<DatabaseCall> {
     let body: Value = serde_json::from_slice(request.body().bytes()?).ok()?;
     let items = match body["KeyConditionExpression"].as_str() {
         Some(condition) => vec![queried(condition, &body)],
-        None => keys(&body).into_iter().map(|(done, key)| done.to_owned() + &key).collect(),
+        None => keys(&body).into_iter().map(|(done, key, _)| done.to_owned() + &key).collect(),
     };
     Some(DatabaseCall { action, items, ..DatabaseCall::default() })
 }
 
-/// The primary keys at any depth of `value`, each with the action of the transaction or batch.
-fn keys(value: &Value) -> Vec<(&'static str, String)> {
+/// The primary keys at any depth of `value`, each with the action of the transaction or batch, and the item or key that
+/// has it.
+fn keys(value: &Value) -> Vec<(&'static str, String, &Value)> {
     match value {
         Value::Array(values) => values.iter().flat_map(keys).collect(),
         Value::Object(map) => {
             if let (Some(pk), Some(sk)) = (value["pk"]["S"].as_str(), value["sk"]["S"].as_str()) {
-                return vec![("", format!("{pk} {sk}"))];
+                return vec![("", format!("{pk} {sk}"), value)];
             }
-            let labelled = |(name, value): (&String, &Value)| {
+            let labelled = |(name, value)| {
+                let (name, value): (&String, &Value) = (name, value);
                 let label = match name.as_str() {
                     "Put" | "PutRequest" => "Put ",
                     "Delete" | "DeleteRequest" => "Delete ",
@@ -108,7 +133,7 @@ fn keys(value: &Value) -> Vec<(&'static str, String)> {
                     "ConditionCheck" => "ConditionCheck ",
                     _ => return keys(value),
                 };
-                keys(value).into_iter().map(|(_, key)| (label, key)).collect()
+                keys(value).into_iter().map(|(_, key, item)| (label, key, item)).collect()
             };
             map.iter().flat_map(labelled).collect()
         }
@@ -121,7 +146,22 @@ pub fn written(action: &str, body: &[u8]) -> Vec<String> {
     if !["PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems"].contains(&action) {
         return Vec::new();
     }
-    keys(&serde_json::from_slice(body).unwrap_or_default()).into_iter().map(|(_, key)| key).collect()
+    keys(&serde_json::from_slice(body).unwrap_or_default()).into_iter().map(|(_, key, _)| key).collect()
+}
+
+/// The keys of the items that a call of any kind changes, each with all that the call says about the item.
+fn writes(action: &str, body: &[u8]) -> Vec<(String, Value)> {
+    let body: Value = serde_json::from_slice(body).unwrap_or_default();
+    let found = keys(&body).into_iter();
+    match action {
+        // The values of an update are beside its key.
+        "UpdateItem" => found.map(|(_, key, _)| (key, body.clone())).collect(),
+        "PutItem" | "DeleteItem" | "TransactWriteItems" | "BatchWriteItem" => {
+            let changed = found.filter(|(done, _, _)| *done != "ConditionCheck ");
+            changed.map(|(_, key, item)| (key, item.clone())).collect()
+        }
+        _ => Vec::new(),
+    }
 }
 
 /// The condition of a query with its values, and its index.

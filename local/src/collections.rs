@@ -6,12 +6,11 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use shared::input::schema::capitalised;
 use shared::request::route::Route;
 use shared::routes;
 
 use crate::Trouble;
-use crate::openapi::about;
+use crate::openapi::{about, summary};
 use crate::replay::calls::{self, NamedCall};
 
 /// The folder of Bruno's collection.
@@ -84,7 +83,7 @@ impl Collections {
             let _ = write!(
                 file,
                 "\n### {}: {about}\n{} {{{{api}}}}{path}{query}\nAuthorization: Bearer {{{{key}}}}\n",
-                title(route),
+                summary(route.name),
                 route.method
             );
             if let Some(body) = body {
@@ -129,7 +128,7 @@ fn request(number: usize, Example { route, about, query, parameters, body }: &Ex
     // The key of the collections names no user.
     let status = if **route == routes::READ_OWN_USER { 404 } else { route.success };
     let mut request = json!({
-        "info": {"name": title(route), "type": "http", "seq": number, "tags": [route.method.to_lowercase()]},
+        "info": {"name": summary(route.name), "type": "http", "seq": number, "tags": [route.method.to_lowercase()]},
         "http": {
             "method": route.method,
             "url": format!("{{{{api}}}}{}{sent}", filled(route, |name| format!(":{name}"))),
@@ -154,10 +153,6 @@ fn encoded(query: &[(String, String)]) -> String {
 /// The path of `route` with the `value` of each of its parameters.
 fn filled(route: &Route, value: impl Fn(&str) -> String) -> String {
     route.parameters().fold(route.path.to_owned(), |path, name| path.replace(&format!("{{{name}}}"), &value(name)))
-}
-
-fn title(route: &Route) -> String {
-    capitalised(&route.name.replace('-', " "))
 }
 
 fn yaml(value: &Value) -> String {

@@ -5,15 +5,31 @@
 //! the calls of a request, comes from the records of `cargo local` itself.
 
 mod campaigns;
+mod cells;
 mod conversations;
 mod counts;
 mod deliveries;
-mod happened;
+mod described;
+mod events;
+mod fields;
+mod forms;
+mod icons;
+mod keys;
+mod layout;
 mod markup;
+mod pages;
 mod payments;
+mod record;
+mod records;
+mod request;
+mod requests;
+mod samples;
+mod start;
 mod table;
 mod time;
 
+pub use pages::{PAGES, Page, Scope};
+pub use samples::Samples;
 pub use time::Skips;
 
 use std::collections::BTreeMap;
@@ -31,17 +47,19 @@ use axum::response::{Html, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use futures_util::stream::{self, Stream};
-use maud::{DOCTYPE, Markup, html};
+use maud::Markup;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use shared::routes;
 use shared::table::store::Store;
 use shared::values::time::Clock;
+use tokio::sync::OnceCell;
 
 use crate::api::{Api, OrganisationWithKey};
+use crate::console::layout::Head;
 use crate::database::TABLE_NAME;
 use crate::http::Answer;
-use crate::inbox::{self, Inbox};
+use crate::inbox::Inbox;
 use crate::journal::{self, Journal};
 use crate::payment_provider::ProviderStandIn;
 use crate::schedule::Schedules;
@@ -49,8 +67,12 @@ use crate::schedule::Schedules;
 /// The most rows of a section.
 const ROWS: u64 = 100;
 
-/// The permissions of a page: it has its own script and style, and calls only this server.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; form-action 'none'; \
+/// What a page of an organisation says where there is none.
+const NO_ORGANISATION: &str = "There is no organisation whose key is known: the demo set was not loaded.";
+
+/// The permissions of a page: it has its own script and style, and calls only this server. Its filters are forms that
+/// need no script.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; form-action 'self'; \
     base-uri 'none'; frame-ancestors 'none'";
 
 /// The console.
@@ -75,19 +97,13 @@ pub struct Console {
     pub schedules: Arc<Schedules>,
     /// The time that was skipped.
     pub skips: Skips,
+    /// The campaigns as they were.
+    pub samples: Samples,
+    /// Whether a user watches, so that samples of the campaigns are taken.
+    pub watched: bool,
+    /// Set when the names of the records were read.
+    pub names_are_known: OnceCell<()>,
 }
-
-/// The pages: address and title.
-pub const PAGES: [(&str, &str); 8] = [
-    ("/", "Requests and events"),
-    ("/console/conversations", "Conversations"),
-    ("/console/deliveries", "Deliveries"),
-    ("/console/campaigns", "Campaigns"),
-    ("/console/counts", "Counts"),
-    ("/console/payments", "Payments"),
-    ("/console/time", "Time"),
-    ("/console/table", "Table"),
-];
 
 /// The query of a page.
 #[derive(Debug, Default, Deserialize)]
@@ -101,6 +117,18 @@ struct Asked {
     partition: Option<String>,
     /// The sort key after which the items begin.
     after: Option<String>,
+    /// The record whose items are shown.
+    record: Option<String>,
+    /// The view of the table.
+    view: Option<String>,
+    /// The campaign that is shown.
+    campaign: Option<String>,
+    /// The first digit of the statuses of requests.
+    status: Option<String>,
+    /// The operation of requests.
+    operation: Option<String>,
+    /// Words that requests have.
+    search: Option<String>,
 }
 
 /// The content of a page, or the reason why it has none.
@@ -110,24 +138,37 @@ impl Console {
     /// The routes at `/` and under `/console`.
     pub fn router(self) -> Router {
         let file = |kind: &'static str, text: &'static str| get(async move || ([("content-type", kind)], text));
+        let style = concat!(include_str!("console/console.css"), include_str!("console/records.css"));
         let mut router = Router::new();
-        for (path, _) in PAGES {
-            let page = async move |State(console): State<Arc<Self>>, Query(asked): Query<Asked>| {
-                console.page(path, &asked).await
+        for page in &PAGES {
+            let answer = async move |State(console): State<Arc<Self>>, Query(asked): Query<Asked>| {
+                console.page(page, &asked).await
             };
-            router = router.route(path, get(page));
+            router = router.route(page.path, get(answer));
+        }
+        let console = Arc::new(self);
+        if console.watched {
+            tokio::spawn(samples::follow(Arc::downgrade(&console), console.journal.changes()));
         }
         router
+            .route("/console/records/{record}", get(records::page))
+            .route("/console/records/{record}/{id}", get(record::page))
             .route("/console/operations/{operation}", post(operate))
+            .route("/console/forms/{operation}", post(forms::send))
             .route("/console/payments", post(payments::send))
             .route("/console/time", post(time::skip))
-            .route("/console/requests/{id}/curl", get(happened::curl))
-            .route("/console/requests/{id}/event", get(happened::event))
+            .route("/console/requests/{id}", get(request::page))
+            .route("/console/requests/{id}/curl", get(request::curl))
+            .route("/console/requests/{id}/event", get(request::event))
+            .route("/console/requests/{id}/mcp", get(request::tool))
+            .route("/console/requests/{id}/again", post(request::again))
+            .route("/console/requests/{id}/edited", post(request::edited))
+            .route("/console/start/curl", get(start::curl))
             .route("/console/changes", get(changes))
-            .route("/console/console.css", file("text/css", include_str!("console/console.css")))
+            .route("/console/console.css", file("text/css", style))
             .route("/console/console.js", file("text/javascript", include_str!("console/console.js")))
             .layer(middleware::from_fn(with_permissions))
-            .with_state(Arc::new(self))
+            .with_state(console)
     }
 
     /// A scan of the whole table.
@@ -142,68 +183,23 @@ impl Console {
         all.iter().find(|organisation| Some(organisation.name.as_str()) == asked).or_else(|| all.first())
     }
 
-    async fn page(&self, path: &str, asked: &Asked) -> Html<String> {
-        let organisation = self.organisation(asked.org.as_deref());
-        let shown = match (path, organisation) {
-            ("/", _) => Ok(self.happened()),
-            ("/console/time", _) => Ok(self.time()),
-            (_, None) => Err("There is no organisation whose key is known: the demo set was not loaded.".to_owned()),
-            ("/console/conversations", Some(organisation)) => self.conversations(organisation, asked).await,
-            ("/console/deliveries", Some(organisation)) => self.deliveries(organisation).await,
-            ("/console/campaigns", Some(organisation)) => self.campaigns(organisation).await,
+    async fn page(&self, page: &'static Page, asked: &Asked) -> Html<String> {
+        let shown = match (page.path, self.organisation(asked.org.as_deref())) {
+            ("/", _) => Ok(self.start().await),
+            (pages::REQUESTS, _) => Ok(self.requests(asked).await),
+            (pages::EVENTS, _) => Ok(self.events()),
+            (pages::TIME, _) => Ok(self.time()),
+            (_, None) => Err(NO_ORGANISATION.to_owned()),
+            (pages::CONVERSATIONS, Some(organisation)) => self.conversations(organisation, asked).await,
+            (pages::DELIVERIES, Some(organisation)) => self.deliveries(organisation).await,
+            (pages::CAMPAIGNS, Some(organisation)) => self.campaigns(organisation, asked).await,
+            (pages::RECORDS, Some(organisation)) => Ok(self.all_records(organisation).await),
             ("/console/counts", Some(organisation)) => self.counts(organisation).await,
             ("/console/payments", Some(organisation)) => self.payments(organisation).await,
             (_, Some(organisation)) => self.table(organisation, asked).await,
         };
-        let title = PAGES.iter().find(|page| page.0 == path).map_or("Console", |page| page.1);
-        let of_organisation = !["/", "/console/time"].contains(&path);
-        let page = html! {
-            (DOCTYPE)
-            html lang="en" {
-                head {
-                    meta charset="utf-8";
-                    meta name="viewport" content="width=device-width";
-                    title { (title) " · Console" }
-                    link rel="stylesheet" href="/console/console.css";
-                    script defer src="/console/console.js" {}
-                }
-                body {
-                    header {
-                        p.title { "Assistants, on this machine" }
-                        nav aria-label="Pages" {
-                            @for (to, name) in PAGES {
-                                a href=(linked(to, organisation)) aria-current=[(to == path).then_some("page")] { (name) }
-                            }
-                            a href=(routes::READ_DOCS.path) { "The API" }
-                            a href=(inbox::PATH) { "The inbox, as JSON" }
-                        }
-                        @if of_organisation {
-                            nav aria-label="Organisations" {
-                                @for other in self.api.organisations() {
-                                    @let current = organisation.is_some_and(|organisation| organisation.id == other.id);
-                                    a href=(linked(path, Some(other))) aria-current=[current.then_some("true")] { (other.name) }
-                                }
-                            }
-                        }
-                    }
-                    main {
-                        h1 { (title) }
-                        output #told role="status" {}
-                        @match shown {
-                            Ok(shown) => { (shown) }
-                            Err(failure) => { p.bad { (failure) } }
-                        }
-                    }
-                }
-            }
-        };
-        Html(page.into_string())
+        self.framed(Head::of(page, asked), shown).await
     }
-}
-
-/// The address of a page for an organisation.
-fn linked(path: &str, organisation: Option<&OrganisationWithKey>) -> String {
-    organisation.map_or_else(|| path.to_owned(), |organisation| format!("{path}?org={}", organisation.name))
 }
 
 /// Sends the permissions of each page with it.

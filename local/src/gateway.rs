@@ -37,6 +37,7 @@ use crate::journal::{Entry, Journal};
 use crate::lambda::{Failed, Function};
 use crate::roles::{Roles, as_function};
 use crate::template::{Template, TemplateRoute, function_name};
+use crate::traces::Origin;
 use crate::{Trouble, functions};
 
 /// API Gateway's own limit of a body, in bytes.
@@ -179,12 +180,14 @@ impl Gateway {
         let started = Instant::now();
         let request_id = self.ids.fresh(self.service.clock.now()).to_string();
         // Boxed: the tests keep this future within others.
-        let (answer, calls) = calls::recorded(Box::pin(self.answer_as(call, &request_id))).await;
+        let origin = Origin::request(&self.journal.traces, &request_id);
+        let (answer, calls) = calls::recorded(origin, Box::pin(self.answer_as(call, &request_id))).await;
         if let Some(look) = self.look {
             look(call, &answer);
         }
         let took = started.elapsed();
         if self.log {
+            self.learn(call, &answer);
             let Cost { calls, read_units, write_units, .. } = answer.cost;
             let milliseconds = took.as_millis();
             let (method, path, status) = (&call.method, &call.path, answer.status);
@@ -194,6 +197,14 @@ impl Gateway {
         }
         self.journal.add(Entry::new(request_id, self.service.clock.now(), call, &answer, took, calls));
         answer
+    }
+
+    /// Learns the names of the records in an answer.
+    fn learn(&self, call: &Call, answer: &Answer) {
+        let route = routes::find(&call.method, &call.path).filter(|_| answer.status < 300);
+        if let (Some(route), Ok(body)) = (route, serde_json::from_str::<Value>(&answer.body)) {
+            self.journal.names.learn(route, &body["data"]);
+        }
     }
 
     async fn answer_as(&self, call: &Call, request_id: &str) -> Answer {
@@ -293,6 +304,18 @@ impl Gateway {
         as_function(name, self.run_function(name, payload)).await
     }
 
+    /// The same for an event of the stream or of a schedule: what the function writes has the traces of the changes.
+    async fn run_traced(&self, name: &'static str, payload: &str) -> Option<Result<String, Failed>> {
+        if !self.log {
+            return self.run(name, payload.as_bytes()).await;
+        }
+        let event = serde_json::from_str(payload).unwrap_or_default();
+        self.journal.traces.passed_on(name, &event);
+        let origin = Origin::changes(&self.journal.traces, &event);
+        // Boxed: a stack's future has this one for each function.
+        calls::recorded(origin, Box::pin(self.run(name, payload.as_bytes()))).await.0
+    }
+
     async fn run_function(&self, name: &str, payload: &[u8]) -> Option<Result<String, Failed>> {
         let process = self.service_of(name);
         let cx = EventContext { service: process.as_deref().unwrap_or(&self.service) };
@@ -339,7 +362,7 @@ impl Gateway {
             gateway.invocations.fetch_add(1, Ordering::Relaxed);
             Box::pin(async move {
                 let missing = || Err(Failed::new("ResourceNotFoundException", name));
-                let outcome = gateway.run(name, payload.as_bytes()).await.unwrap_or_else(missing);
+                let outcome = gateway.run_traced(name, &payload).await.unwrap_or_else(missing);
                 gateway.journal.changed();
                 outcome
             })

@@ -165,6 +165,11 @@ impl Inbox {
         self.state().events.iter().rev().take(most).cloned().collect()
     }
 
+    /// The number of events that are kept.
+    pub fn count(&self) -> u64 {
+        self.state().events.len() as u64
+    }
+
     /// Sets the answers to the next events.
     pub fn answer_next(&self, plan: AnswerPlan) {
         self.state().plan = plan;

@@ -1,18 +1,25 @@
 //! The journal of `cargo local`: the requests that it answered last, for the console. The content of a request stays in
 //! memory, and is shown only when that one request is opened.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde::Deserialize;
+use serde_json::Value;
+use shared::request::route::Route;
 use shared::routes;
 use shared::table::meter::Cost;
+use shared::values::id::OrgId;
 use shared::values::time::Timestamp;
 use tokio::sync::watch;
+use uuid::Uuid;
 
+use crate::api::CONSOLE;
 use crate::calls::DatabaseCall;
 use crate::http::{Answer, Call};
+use crate::names::Names;
+use crate::traces::Traces;
 
 /// The most requests that are kept.
 const KEPT: usize = 500;
@@ -22,6 +29,12 @@ const LARGEST_BODY: usize = 64 * 1024;
 /// The requests, and a counter that changes with everything that the console shows.
 #[derive(Debug, Default)]
 pub struct Journal {
+    /// Which request everything comes from.
+    pub traces: Arc<Traces>,
+    /// The names of records.
+    pub names: Names,
+    /// The organisations of the keys that were used: a refused request may call nothing that names its organisation.
+    keys: Mutex<HashMap<String, OrgId>>,
     entries: Mutex<VecDeque<Arc<Entry>>>,
     changes: watch::Sender<u64>,
 }
@@ -43,6 +56,10 @@ pub struct Entry {
     pub took: Duration,
     /// Its cost in the database.
     pub cost: Cost,
+    /// Its organisation, if its calls or an earlier request with its key say so.
+    pub organisation: Option<OrgId>,
+    /// The id of the record in its answer.
+    pub made: Option<String>,
     /// Its calls of the database.
     pub calls: Vec<DatabaseCall>,
     /// The issues in its answer.
@@ -53,7 +70,7 @@ pub struct Entry {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct EntryIssue {
     /// The location of the input.
-    pub loc: serde_json::Value,
+    pub loc: Value,
     /// The message.
     pub msg: String,
     /// The kind of the issue.
@@ -82,9 +99,32 @@ impl Entry {
             status: answer.status,
             took,
             cost: answer.cost,
+            organisation: calls.iter().flat_map(|call| &call.items).find_map(|item| organisation_in(item)),
+            made: made(answer),
             calls,
             issues: issues(answer),
         }
+    }
+
+    /// Its operation; `None` if there is none at its address.
+    pub fn route(&self) -> Option<&'static Route> {
+        routes::find(&self.call.method, &self.call.path)
+    }
+
+    /// The name of its operation, or else its path.
+    pub fn name(&self) -> &str {
+        self.route().map_or(&self.call.path, |route| route.name)
+    }
+
+    /// Its key, with or without words around it.
+    pub fn key(&self) -> Option<&str> {
+        let query = Some(self.call.query.as_str()).filter(|query| query.contains("api_key="));
+        self.call.headers.get("authorization").map(String::as_str).or(query)
+    }
+
+    /// Whether a form of the console, or the runtime of this program, has sent it.
+    pub fn is_own(&self) -> bool {
+        self.call.headers.get("user-agent").is_some_and(|agent| agent == CONSOLE)
     }
 
     /// The command that sends the same request to the API at `url`.
@@ -105,9 +145,20 @@ impl Entry {
 
     /// The name of the file for its event.
     pub fn event_file(&self) -> String {
-        let route = routes::find(&self.call.method, &self.call.path);
-        format!("{}.json", route.map_or("event", |route| route.name))
+        format!("{}.json", self.route().map_or("event", |route| route.name))
     }
+}
+
+/// The organisation in the key of an item.
+fn organisation_in(item: &str) -> Option<OrgId> {
+    let (_, after) = item.split_once("ORG#")?;
+    Uuid::try_parse(after.get(..36)?).ok().map(OrgId)
+}
+
+/// The id of the record in an answer.
+fn made(answer: &Answer) -> Option<String> {
+    let made = if answer.status == 201 { serde_json::from_str::<Value>(&answer.body).ok()? } else { return None };
+    made["data"]["id"].as_str().map(str::to_owned)
 }
 
 /// The issues in an answer; empty for a success.
@@ -139,7 +190,14 @@ fn quoted(text: &str) -> String {
 
 impl Journal {
     /// Adds a request.
-    pub fn add(&self, entry: Entry) {
+    pub fn add(&self, mut entry: Entry) {
+        if let Some(key) = entry.key().map(str::to_owned) {
+            let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+            match entry.organisation {
+                Some(organisation) => drop(keys.insert(key, organisation)),
+                None => entry.organisation = keys.get(&key).copied(),
+            }
+        }
         let mut entries = self.entries();
         if entries.len() == KEPT {
             entries.pop_front();
@@ -157,6 +215,11 @@ impl Journal {
     /// The newest `most` requests, the newest first.
     pub fn newest(&self, most: usize) -> Vec<Arc<Entry>> {
         self.entries().iter().rev().take(most).cloned().collect()
+    }
+
+    /// The number of requests that are kept.
+    pub fn count(&self) -> u64 {
+        self.entries().len() as u64
     }
 
     /// Reports that something in the console has changed.

@@ -16,15 +16,17 @@
 //!   that are in progress, [`receiver`] is a customer's server that can fail, and [`fault_run`] uses all of them at
 //!   once and checks which events arrive.
 //! - [`inbox`] receives the events of the demo set, and verifies them. [`console`] shows these events, the requests
-//!   of the [`journal`] with their [`calls`] of the database, and the records through the [`api`]. [`echo`] answers the
+//!   of the [`journal`] with their [`calls`] of the database and the [`traces`] that they begin, and the
+//!   records by their [`names`] through the [`api`]. [`echo`] answers the
 //!   users of the demo set.
 //! - [`plain`] describes operations without a file. [`openapi`] makes the document of the API, [`collections`] the
-//!   requests to try it with.
+//!   requests to try it with, [`client_names`] the names of the operations in the clients.
 //! - [`replay`] sends recorded requests to a deployed service, and compares its answers.
 
 pub mod api;
 pub mod bucket;
 pub mod calls;
+pub mod client_names;
 pub mod collections;
 pub mod console;
 pub mod database;
@@ -43,6 +45,7 @@ pub mod inbox;
 pub mod journal;
 pub mod kms;
 pub mod lambda;
+pub mod names;
 pub mod new_objects;
 pub mod openapi;
 pub mod payment_provider;
@@ -56,6 +59,7 @@ pub mod schedule;
 pub mod stack;
 pub mod stream;
 pub mod template;
+pub mod traces;
 
 pub use stack::{Background, Settings, Stack};
 

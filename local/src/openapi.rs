@@ -2,7 +2,12 @@
 //! lines of the operations' files, from the names of the plain operations, and from the recorded events and their
 //! answers. Only text that no code contains is written for the document alone.
 
+mod examples;
+pub mod guides;
 mod names;
+pub mod samples;
+mod summaries;
+mod tags;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -19,10 +24,11 @@ use shared::request::route::{Access, Route};
 use shared::routes;
 
 use crate::functions::describe;
+use crate::openapi::examples::Examples;
 use crate::openapi::names::component_name;
 pub use crate::openapi::names::operation_id;
-use crate::plain::{PlainOperation, own_file};
-use crate::template::camel_case;
+pub(crate) use crate::openapi::summaries::summary;
+use crate::plain::{PlainOperation, own_file, spaced, with_article};
 
 /// The server in the file. The function that serves the document replaces it with its own address.
 pub const SERVER: &str = "/";
@@ -46,6 +52,9 @@ const ALSO: [(u16, &[&str]); 3] = [
     (404, &["read-own-user", "read-usage"]),
     (502, &["setup-payment-webhook", "check-payment-webhook"]),
 ];
+
+/// The parameters that every list has: they select nothing.
+const OF_EVERY_LIST: [&str; 3] = ["order", "page", "size"];
 
 /// The headers of an event, with their descriptions.
 const EVENT_HEADERS: [(&str, &str); 3] = [
@@ -76,7 +85,7 @@ pub fn document(root: &Path) -> Value {
         .iter()
         .map(|(status, name, meaning)| ((*name).to_owned(), response(*status, meaning, &failure, &Map::new())));
     let failures: Map<_, _> = failures.collect();
-    let events = event::schemas().into_iter().chain(shared::reactions::tell::schemas());
+    let events = event::schemas().into_iter().chain(shared::reactions::emit::schemas());
     let webhooks: Map<_, _> = events
         .map(|(kind, schema)| (kind.to_string(), webhook(root, kind.as_str(), schema, &mut components)))
         .collect();
@@ -85,12 +94,12 @@ pub fn document(root: &Path) -> Value {
         "info": {
             "title": routes::TITLE,
             "version": VERSION,
-            "description": ABOUT_THE_API,
+            "description": format!("{ABOUT_THE_API}\n\n{}", guides::all(root)),
             "license": {"name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0"},
         },
         "servers": [{"url": SERVER}],
         "security": [{(KEY_SCHEME): []}, {"api_key": []}],
-        "tags": tags(&components),
+        "tags": tags::tags(&components.0),
         "paths": paths,
         "webhooks": webhooks,
         "components": {
@@ -162,22 +171,6 @@ fn failure_schema() -> Value {
     titled(object(vec![detail]), "Failure", "The body of every failure.")
 }
 
-/// A tag for each record, in the order of the route table; its description comes from the component.
-fn tags(components: &Components) -> Vec<Value> {
-    let mut names: Vec<&str> = Vec::new();
-    for route in routes::ALL {
-        if !names.contains(&route.record) {
-            names.push(route.record);
-        }
-    }
-    let tag = |name: &str| {
-        let component = component_name(&camel_case(name));
-        let about = components.0.get(&component).map(|schema| schema["description"].clone());
-        json!({"name": name, "description": about.unwrap_or_else(|| panic!("no component is called {component}"))})
-    };
-    names.into_iter().map(tag).collect()
-}
-
 fn operation(root: &Path, route: &Route, failure: &Value, components: &mut Components) -> Value {
     let Description { path, query, body, form, reply, signature } = describe(route.name);
     let mut parameters = Vec::new();
@@ -217,7 +210,7 @@ fn operation(root: &Path, route: &Route, failure: &Value, components: &mut Compo
     let mut operation = json!({
         "operationId": operation_id(route.name),
         "tags": [route.record],
-        "summary": capitalised(&route.name.replace('-', " ")),
+        "summary": summary(route.name),
         "description": says,
         "parameters": parameters,
         "responses": responses(route, &components.hoist(reply.clone()), failure, &examples, &links(route, &reply)),
@@ -233,6 +226,8 @@ fn operation(root: &Path, route: &Route, failure: &Value, components: &mut Compo
     }
     if signature.is_some() {
         operation["security"] = json!([]);
+    } else if let Some(request) = &examples.usual {
+        operation[samples::SAMPLES] = samples::samples(route, &operation, &reply, request);
     }
     operation
 }
@@ -242,16 +237,17 @@ fn alias(route: &Route, path: &str, operation: &Value) -> Value {
     let name = alias_name(route, path);
     let mut alias = operation.clone();
     alias["operationId"] = json!(operation_id(&name));
-    alias["summary"] = json!(capitalised(&name.replace('-', " ")));
+    alias["summary"] = json!(format!("{} at {path}", summary(route.name)));
     alias["description"] =
-        json!(format!("The same as `{} {}`, for clients that call this path.", route.method, route.path));
+        json!(format!("The same as `{} {}`, for clients that call `{path}`.", route.method, route.path));
     for parameter in alias["parameters"].as_array_mut().into_iter().flatten() {
         if parameter["name"].as_str().is_some_and(|name| path.contains(&format!("{{{name}}}"))) {
             parameter["in"] = json!("path");
             parameter["required"] = json!(true);
         }
     }
-    // The examples and the links stand at the operation itself.
+    // The examples, the samples and the links stand at the operation itself.
+    alias.as_object_mut().into_iter().for_each(|members| drop(members.remove(samples::SAMPLES)));
     for (_, response) in alias["responses"].as_object_mut().into_iter().flatten() {
         response.as_object_mut().into_iter().for_each(|response| drop(response.remove("links")));
         without_examples(response);
@@ -402,7 +398,7 @@ fn webhook(root: &Path, name: &str, schema: Value, components: &mut Components) 
         "operationId": id,
         "tags": [tag],
         "summary": format!("The event {name}"),
-        "description": "Any status from 200 to 299 takes it. 410 says that no event is wanted any more; after another one it is sent again.",
+        "description": format!("{} Any status from 200 to 299 takes it. 410 says that no event is wanted any more; after another one it is sent again.", occasion(name)),
         "security": [],
         "parameters": EVENT_HEADERS.map(header),
         "requestBody": {"required": true, "content": {"application/json": content(&components.hoist(schema), &examples)}},
@@ -410,66 +406,30 @@ fn webhook(root: &Path, name: &str, schema: Value, components: &mut Components) 
     }})
 }
 
-/// The recorded events and answers of an operation.
-#[derive(Debug, Default)]
-struct Examples {
-    /// Bodies of successful requests, by the case.
-    requests: Map<String, Value>,
-    /// Answers by status, then by the case.
-    answers: BTreeMap<u16, Map<String, Value>>,
-}
+/// Events whose occasion does not follow from their names.
+const OCCASIONS: [(&str, &str); 5] = [
+    ("campaign.call", "Asks the connector of a widget to call a contact of a campaign."),
+    ("campaign.message", "Asks the connector of a widget to send a message to a contact of a campaign."),
+    ("export.failed", "Comes when an export has failed."),
+    ("payment.updated", "Comes when the payment provider has changed what a user pays for."),
+    ("webhook.test", "Comes when `send-test-event` was called, to try out a server."),
+];
 
-impl Examples {
-    fn read(root: &Path, route: &Route) -> Self {
-        let mut examples = Self::default();
-        let folder = root.join("events");
-        let names = std::fs::read_dir(&folder)
-            .into_iter()
-            .flatten()
-            .flatten()
-            .filter_map(|entry| entry.file_name().into_string().ok());
-        for file in names {
-            let Some(name) = file.strip_suffix(".json") else { continue };
-            let (operation, case) = name.split_once('.').unwrap_or((name, "usual"));
-            if operation != route.name {
-                continue;
-            }
-            let answer = std::fs::read_to_string(root.join(format!("local/tests/answers/{name}.txt")));
-            let Ok(answer) = answer else { continue };
-            let Some((status, body)) =
-                answer.split_once('\n').zip(answer.split_once("\n\n")).and_then(|((status, _), (_, body))| {
-                    Some((status.parse::<u16>().ok()?, serde_json::from_str::<Value>(body).ok()?))
-                })
-            else {
-                panic!("{name}: this is no answer")
-            };
-            let event: Value = std::fs::read_to_string(folder.join(&file))
-                .ok()
-                .and_then(|text| serde_json::from_str(&text).ok())
-                .unwrap_or_default();
-            if status < 300
-                && let Some(body) = event["body"].as_str().and_then(|body| serde_json::from_str(body).ok())
-            {
-                examples.requests.insert(case.to_owned(), body);
-            }
-            examples.answers.entry(status).or_default().insert(case.to_owned(), shortened(body));
-        }
-        examples
+/// When an event comes: a sentence.
+fn occasion(name: &str) -> String {
+    if let Some((_, says)) = OCCASIONS.iter().find(|(known, _)| *known == name) {
+        return (*says).to_owned();
     }
+    let (record, change) = name.split_once('.').unwrap_or((name, "sent"));
+    format!("Comes when {} was {change}.", with_article(&spaced(&record.replace('_', "-"))))
 }
 
-/// `answer` with the first records of its page.
-fn shortened(mut answer: Value) -> Value {
-    if let Some(items) = answer.pointer_mut("/data/items").and_then(Value::as_array_mut) {
-        items.truncate(2);
-    }
-    answer
-}
-
-/// The description of an operation: the first lines of its file, or for a plain one a text from its name.
+/// The description of an operation: the first lines of its file, or for a plain one a text from its name and its filters.
 pub(crate) fn about(root: &Path, route: &Route) -> String {
     if let Some(plain) = PlainOperation::of(root, route.record, route.name) {
-        return plain.about();
+        let query = describe(route.name).query;
+        let names = query["properties"].as_object().into_iter().flatten().map(|(name, _)| name.clone());
+        return plain.about(&names.filter(|name| !OF_EVERY_LIST.contains(&name.as_str())).collect::<Vec<_>>());
     }
     let file = root.join(own_file(route.record, route.name));
     let source = std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));

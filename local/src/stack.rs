@@ -353,7 +353,7 @@ impl Stack {
         let destination = Destination::new(failed_records, settings.clock.clone());
         let function = |name: &str| gateway.event_function(name);
         let mut stack = Self {
-            stream: Arc::new(Stream::new(&database, &template, Some(&destination), function)?),
+            stream: Arc::new(Stream::new(&database, &template, Some(&destination), &journal.traces, function)?),
             schedules: Arc::new(Schedules::new(&template, function)?),
             notified: Arc::new(Notified::of(&template, function, new_objects, destination.clone())?),
             api: Api::new(Arc::clone(&gateway), demo.map_or_else(Vec::new, |demo| demo.with_keys())),
@@ -374,7 +374,7 @@ impl Stack {
             stop,
             tasks,
         };
-        stack.serve(ports.gateway, stack.console(store, settings.clock));
+        stack.serve(ports.gateway, stack.console(store, settings.clock, settings.log));
         Ok(stack)
     }
 
@@ -384,7 +384,7 @@ impl Stack {
     }
 
     /// The console of this stack.
-    fn console(&self, store: Store, clock: Clock) -> Console {
+    fn console(&self, store: Store, clock: Clock, watched: bool) -> Console {
         Console {
             url: self.url.clone(),
             api: self.api.clone(),
@@ -396,6 +396,9 @@ impl Stack {
             clock,
             schedules: Arc::clone(&self.schedules),
             skips: console::Skips::default(),
+            samples: console::Samples::default(),
+            watched,
+            names_are_known: tokio::sync::OnceCell::new(),
         }
     }
 

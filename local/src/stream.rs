@@ -19,6 +19,7 @@ use crate::destination::Destination;
 use crate::event_source::{Mapping, StreamFaults};
 use crate::lambda::Function;
 use crate::template::Template;
+use crate::traces::Traces;
 use crate::{Trouble, database};
 
 /// The most records in one read.
@@ -45,11 +46,12 @@ struct Reader {
     /// The iterator of the next read; `None` before the first one.
     place: Mutex<Option<String>>,
     expired: Expired,
+    traces: Arc<Traces>,
 }
 
 impl Stream {
     /// The stream of `database`, with the readers of `template`; `function` finds them by their names. Batches that
-    /// they give up go to `destination`, if the template says so.
+    /// they give up go to `destination`, if the template says so. `traces` keeps the last changes.
     ///
     /// # Errors
     /// [`Trouble`] where there is no such function.
@@ -57,6 +59,7 @@ impl Stream {
         database: &Database,
         template: &Template,
         destination: Option<&Destination>,
+        traces: &Arc<Traces>,
         function: impl Fn(&str) -> Result<Function, Trouble>,
     ) -> Result<Self, Trouble> {
         let expired = Expired::default();
@@ -64,8 +67,8 @@ impl Stream {
             let destination = destination.filter(|_| source.destination.as_deref() == Some(FAILED_RECORDS_BUCKET));
             let mapping = Mapping::new(source.clone(), function(&source.function)?);
             let mapping = Arc::new(mapping.with_destination(destination.cloned()));
-            let (database, expired) = (database.clone(), Arc::clone(&expired));
-            Ok(Arc::new(Reader { database, mapping, place: Mutex::default(), expired }))
+            let (database, expired, traces) = (database.clone(), Arc::clone(&expired), Arc::clone(traces));
+            Ok(Arc::new(Reader { database, mapping, place: Mutex::default(), expired, traces }))
         });
         Ok(Self { readers: readers.collect::<Result<_, _>>()?, expired })
     }
@@ -187,6 +190,7 @@ impl Reader {
             }
         }
         drop(expired);
+        self.traces.reported(&records);
         self.mapping.take(records);
         Ok(any)
     }
@@ -306,7 +310,7 @@ Resources:
     fn setting() -> Setting {
         let template = Template::parse(TEMPLATE).unwrap();
         let (database, seen) = (open(&Data::Memory, &template).unwrap(), Arc::<Mutex<Vec<String>>>::default());
-        let stream = Stream::new(&database, &template, None, |name| {
+        let stream = Stream::new(&database, &template, None, &Arc::default(), |name| {
             let (name, database, seen) = (name.to_owned(), database.clone(), Arc::clone(&seen));
             Ok(Arc::new(move |payload: String| {
                 match &name[..] {
@@ -344,7 +348,7 @@ Resources:
     async fn a_drain_of_an_endless_chain_of_changes_fails() {
         let template = Template::parse(TEMPLATE).unwrap();
         let database = open(&Data::Memory, &template).unwrap();
-        let stream = Stream::new(&database, &template, None, |_| {
+        let stream = Stream::new(&database, &template, None, &Arc::default(), |_| {
             let (database, next) = (database.clone(), AtomicUsize::new(0));
             Ok(Arc::new(move |_| {
                 put(&database, &format!("A{}", next.fetch_add(1, Ordering::Relaxed)));
@@ -371,7 +375,7 @@ Resources:
         let template = Template::parse(TEMPLATE).unwrap();
         let (database, meeting) = (open(&Data::Memory, &template).unwrap(), Arc::new(Barrier::new(2)));
         // Neither ends before both have begun.
-        let stream = Stream::new(&database, &template, None, |_| {
+        let stream = Stream::new(&database, &template, None, &Arc::default(), |_| {
             let meeting = Arc::clone(&meeting);
             Ok(Arc::new(move |_| {
                 let meeting = Arc::clone(&meeting);
@@ -418,7 +422,9 @@ Resources:
         let mut template = Template::parse(TEMPLATE).unwrap();
         template.without_stream();
         let database = open(&Data::Memory, &template).unwrap();
-        let stream = Stream::new(&database, &template, None, |_| Ok(Arc::new(|_| panic!("it was invoked")))).unwrap();
+        let stream =
+            Stream::new(&database, &template, None, &Arc::default(), |_| Ok(Arc::new(|_| panic!("it was invoked"))))
+                .unwrap();
         put(&database, "A1");
         stream.drain().await.unwrap();
     }

@@ -1,13 +1,11 @@
 //! Tests of counts over time: each change counts once, and the answer groups them by what is asked.
 
 use std::collections::BTreeMap;
-use std::process::Command;
 use std::time::Duration;
 
 use futures_util::future::join_all;
 use local::faults::Fault;
 use local::stream::Stream;
-use regex_automata::meta::Regex;
 use serde_json::{Value, json};
 use shared::records::analytics::counters::{self, CountedChange};
 use shared::records::analytics::metrics::{Dimension, Metric, MetricCount};
@@ -17,6 +15,7 @@ use shared::table::Table;
 use shared::values::time::Timestamp;
 use uuid::Uuid;
 
+use crate::support::commands::{blocks, compare, run};
 use crate::support::fixture::{NOW, empty, failure, handle, root, tenant, with_faults};
 use crate::support::sender::Sender;
 use crate::support::sending::{Org, Setup, id_of};
@@ -453,24 +452,6 @@ async fn counters_and_markers_expire() {
     assert_eq!((days("#COUNTS#"), days("#MADE_BY#")), (399, 35));
 }
 
-/// The blocks of the page in this language.
-fn blocks(language: &str) -> Vec<String> {
-    let page = std::fs::read_to_string(root().join("docs/ANALYTICS.md")).unwrap();
-    let begin = format!("```{language}\n");
-    let blocks = page.split(&begin).skip(1).map(|block| block.split("```").next().unwrap());
-    blocks.map(str::to_owned).collect()
-}
-
-/// The JSON values in `text`, with the same id in place of each one.
-fn without_ids(text: &str) -> Vec<Value> {
-    let ids = Regex::new("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}").unwrap();
-    let mut found = text.to_owned();
-    for place in ids.find_iter(text) {
-        found.replace_range(place.range(), &"0".repeat(place.len()));
-    }
-    serde_json::Deserializer::from_str(&found).into_iter().collect::<Result<_, _>>().unwrap()
-}
-
 #[tokio::test]
 async fn the_commands_of_the_page_have_the_answers_of_the_page() {
     let sender = Sender::new(true, 3).await;
@@ -478,12 +459,7 @@ async fn the_commands_of_the_page_have_the_answers_of_the_page() {
     let campaign = sender.run(json!({})).await;
     sender.until_the_end(&campaign).await;
     sender.setup.clock.set(Timestamp::from_unix_millis(NOW));
-    let script = format!("set -euo pipefail\n{}", blocks("sh").join("\n"));
-    let mut shell = Command::new("bash");
-    shell.args(["-c", &script]).env("API", &sender.setup.stack.url).env("KEY", &sender.org.key);
-    // The stack answers on this thread.
-    let output = tokio::task::spawn_blocking(move || shell.output()).await.unwrap().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let answers = without_ids(&String::from_utf8(output.stdout).unwrap());
-    assert_eq!(answers, without_ids(&blocks("json").join("\n")));
+    let page = std::fs::read_to_string(root().join("docs/ANALYTICS.md")).unwrap();
+    let variables = [("API", sender.setup.stack.url.as_str()), ("KEY", sender.org.key.as_str())];
+    compare(&page, &run(&blocks(&page, "sh"), &variables).await);
 }

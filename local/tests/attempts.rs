@@ -12,12 +12,12 @@ use crate::support::sweep::crashes_everywhere;
 const MINUTE: i64 = 60;
 const DAY: i64 = 86_400;
 
-fn policy(max_attempts: u32) -> Value {
+pub fn policy(max_attempts: u32) -> Value {
     json!({"on": ["no_answer", "busy"], "max_attempts": max_attempts, "wait_minutes": 30})
 }
 
 /// A campaign of calls with a policy, whose calls the connector has got.
-async fn called(contacts: usize, max_attempts: u32) -> (Sender, String) {
+pub async fn called(contacts: usize, max_attempts: u32) -> (Sender, String) {
     let sender = Sender::of(Setup::start().await, WidgetType::Phone, true, contacts).await;
     let id = sender.run(json!({"retry_policy": policy(max_attempts)})).await;
     sender.minute(&[&id]).await;
@@ -27,12 +27,12 @@ async fn called(contacts: usize, max_attempts: u32) -> (Sender, String) {
 
 impl Sender {
     /// The contact of a campaign at this place.
-    async fn contact(&self, id: &str, place: usize) -> Value {
+    pub async fn contact(&self, id: &str, place: usize) -> Value {
         self.campaign(id).await.1.remove(place)
     }
 
     /// The number of calls that the connector has got.
-    fn calls(&self) -> usize {
+    pub fn calls(&self) -> usize {
         events(&self.received()).len()
     }
 
@@ -265,6 +265,7 @@ async fn a_crash_neither_loses_nor_doubles_another_attempt() {
         assert!(contacts.iter().all(|contact| contact["attempts"] == 2), "{case} {contacts:?}");
         assert_eq!((&campaign["status"], sender.calls()), (&json!("completed"), 4), "{case}");
         assert_eq!(sender.conversations().await.len(), 4, "{case}");
+        assert_eq!(sender.items(), Vec::<Value>::new(), "{case}");
     };
     crashes_everywhere(async || called(2, 2).await, |(sender, _)| &sender.setup, work, once).await;
 }

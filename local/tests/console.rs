@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use local::console::PAGES;
 use local::http::Call;
+use local::journal::Entry;
 use local::{Settings, Stack, inbox};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
@@ -11,14 +12,14 @@ use shared::routes;
 use shared::values::time::Clock;
 
 use crate::support::fixture::{
-    ACME, GLOBEX, as_stored, call, data, get, http_client, id, kind, path, post, root, streaming,
+    ACME, GLOBEX, call, data, get, http_client, id, kind, path, post, root, streaming,
 };
 use crate::support::keyed::keyed;
 
 const HOSTILE: &str = "<script>alert(1)</script>";
 
 /// A stack whose endpoints lead to the inbox, with a clock that starts at the machine's time and can skip time.
-async fn watched() -> Stack {
+pub async fn watched() -> Stack {
     let (clock, demo) = (Clock::Ahead(Arc::default()), Settings::of(&root()).demo);
     let stack = Stack::start(Settings { clock, demo, log: true, ..streaming() }).await.unwrap();
     inbox::connect(&stack.url, &stack.api).await.unwrap();
@@ -26,7 +27,8 @@ async fn watched() -> Stack {
     stack
 }
 
-async fn text(stack: &Stack, path: &str) -> String {
+/// The page at `path`, which has a policy without exceptions.
+pub async fn text(stack: &Stack, path: &str) -> String {
     let answer = http_client().get(format!("{}{path}", stack.url)).send().await.unwrap();
     assert_eq!(answer.status(), 200, "{path}");
     let policy = answer.headers()["content-security-policy"].to_str().unwrap();
@@ -42,7 +44,12 @@ async fn operate(stack: &Stack, operation: &str, fields: &Value) -> (StatusCode,
     (status, says["told"].as_str().or(says["error"].as_str()).unwrap().to_owned())
 }
 
-async fn skip(stack: &Stack, seconds: u64) -> String {
+/// The page of the last request.
+fn request(stack: &Stack) -> String {
+    format!("/console/requests/{}", stack.journal.newest(1)[0].request_id)
+}
+
+pub async fn skip(stack: &Stack, seconds: u64) -> String {
     let skip = http_client().post(format!("{}/console/time", stack.url)).json(&json!({"seconds": seconds}));
     let says: Value = skip.send().await.unwrap().error_for_status().unwrap().json().await.unwrap();
     stack.settle().await.unwrap();
@@ -52,16 +59,21 @@ async fn skip(stack: &Stack, seconds: u64) -> String {
 #[tokio::test]
 async fn the_page_shows_requests_with_issues_and_without_queries() {
     let stack = watched().await;
-    assert!(text(&stack, "/").await.contains("None yet."));
+    assert!(text(&stack, "/console/requests").await.contains("No request yet."));
     let tag = format!("{}/api/v1/tag?api_key={ACME}", stack.url);
     let wrong = http_client().post(&tag).json(&json!({"name": 1})).send().await.unwrap();
     assert_eq!(wrong.status(), 422);
     let made = http_client().post(&tag).json(&json!({"name": HOSTILE})).send().await.unwrap();
     assert_eq!(made.status(), 201);
-    let shown = text(&stack, "/").await;
-    assert_eq!(shown.matches("POST /api/v1/tag").count(), 2, "{shown}");
-    assert!(shown.contains("Input should be a valid string") && shown.contains(">422<"), "{shown}");
-    assert!(!shown.contains(ACME) && !shown.contains("api_key="), "{shown}");
+    for page in ["/", "/console/requests", &request(&stack)] {
+        let shown = text(&stack, page).await;
+        assert!(shown.contains("create-tag"), "{page}: {shown}");
+        assert!(!shown.contains(ACME) && !shown.contains("api_key="), "{page}: {shown}");
+    }
+    let shown = text(&stack, "/console/requests").await;
+    assert_eq!(shown.matches("<strong>create-tag</strong>").count(), 2, "{shown}");
+    assert!(shown.contains("<code>body.name</code> Input should be a valid string"), "{shown}");
+    assert!(shown.contains(">422<"), "{shown}");
 }
 
 #[tokio::test]
@@ -94,7 +106,7 @@ async fn a_request_can_be_repeated_as_a_command_and_as_an_event() {
     let stack = watched().await;
     let tag = format!("{}/api/v1/tag?api_key={ACME}", stack.url);
     http_client().post(&tag).json(&json!({"name": "It's"})).send().await.unwrap().error_for_status().unwrap();
-    let request = format!("/console/requests/{}", stack.journal.newest(1)[0].request_id);
+    let request = request(&stack);
     let command = text(&stack, &format!("{request}/curl")).await;
     // The command runs on another thread, because the stack answers on this one.
     let command = format!("{command} --silent --max-time 30");
@@ -117,9 +129,14 @@ async fn events_and_messages_are_shown_as_text() {
     let event = json!({"event": HOSTILE, "data": HOSTILE});
     let to = format!("{}/inbox/events/%3Cscript%3E", stack.url);
     http_client().post(to).header("x-from", HOSTILE).json(&event).send().await.unwrap().error_for_status().unwrap();
-    let shown = text(&stack, "/").await;
+    let shown = text(&stack, "/console/events").await;
     assert_eq!(shown.matches("&lt;script&gt;").count(), 5, "{shown}");
-    assert_eq!(shown.matches("<script").count(), 1, "{shown}");
+    for page in
+        ["/", "/console/events", "/console/requests?search=%3Cscript%3E&status=%3Cscript%3E&operation=%3Cscript%3E"]
+    {
+        let shown = text(&stack, page).await;
+        assert_eq!(shown.matches("<script").count(), 1, "{shown}");
+    }
     let conversation = id('a', kind::CONVERSATION, 1);
     let message = json!({"conversation_id": conversation, "sender_type": "user", "text": HOSTILE});
     assert_eq!(operate(&stack, "add-message", &message).await.0, 200);
@@ -133,9 +150,15 @@ async fn events_and_messages_are_shown_as_text() {
 #[tokio::test]
 async fn a_request_from_another_host_gets_403() {
     let stack = watched().await;
-    let pages = PAGES.map(|(path, _)| path).into_iter();
-    let reads = pages.chain(["/console/changes", "/inbox", "/inbox/answers", "/console/requests/1/curl"]);
-    let writes = ["/console/operations/create-tag", "/console/time"];
+    let pages = PAGES.iter().map(|page| page.path);
+    let reads = pages.chain([
+        "/console/changes",
+        "/inbox",
+        "/inbox/answers",
+        "/console/requests/1/curl",
+        "/console/start/curl",
+    ]);
+    let writes = ["/console/operations/create-tag", "/console/time", "/console/requests/1/again"];
     for (method, path) in reads.map(|path| ("GET", path)).chain(writes.map(|path| ("POST", path))) {
         for (name, value) in [("host", "rebound.example"), ("origin", "http://page.example"), ("origin", "null")] {
             let request = http_client().request(method.parse().unwrap(), format!("{}{path}", stack.url));
@@ -166,8 +189,8 @@ async fn the_stream_of_changes_reports_each_change() {
 async fn reading_a_page_adds_no_change() {
     let stack = watched().await;
     let before = *stack.journal.changes().borrow();
-    for (path, _) in PAGES {
-        text(&stack, path).await;
+    for page in &PAGES {
+        text(&stack, page.path).await;
     }
     assert_eq!((*stack.journal.changes().borrow(), stack.journal.newest(1).len()), (before, 0));
 }
@@ -210,7 +233,7 @@ async fn the_page_shows_every_attempt_at_an_event() {
     assert_eq!(attempts().await, 3);
     let shown = text(&stack, "/console/deliveries").await;
     // Each attempt is verified at its arrival, so the skipped hours do not make a signature too old.
-    assert_eq!(shown.matches(r#"<span class="good">verified</span>"#).count(), 3, "{shown}");
+    assert_eq!(shown.matches(r#"<span class="badge good">verified</span>"#).count(), 3, "{shown}");
     assert_eq!(shown.matches(">503</span>").count(), 2, "{shown}");
     let deliveries = path(&routes::LIST_DELIVERIES, |_| id('a', kind::WEBHOOK, 1));
     let delivery = get(&stack, &deliveries).await["items"][1]["id"].clone();
@@ -227,13 +250,13 @@ async fn the_page_shows_an_open_circuit() {
     let stack = watched().await;
     stack.inbox.answer_next(serde_json::from_value(json!({"count": 10, "status": 503})).unwrap());
     let shown = text(&stack, "/console/deliveries").await;
-    assert!(shown.contains(r#"<span class="good">closed</span>"#) && !shown.contains(">open"), "{shown}");
+    assert!(shown.contains(r#"<span class="badge good">closed</span>"#) && !shown.contains(">open"), "{shown}");
     for _ in 0..3 {
         operate(&stack, "send-test-event", &json!({"webhook_id": id('a', kind::WEBHOOK, 1)})).await;
         stack.settle().await.unwrap();
     }
     let shown = text(&stack, "/console/deliveries").await;
-    assert!(shown.contains(r#"<span class="bad">open</span>"#), "{shown}");
+    assert!(shown.contains(r#"<span class="badge bad">open</span>"#), "{shown}");
 }
 
 #[tokio::test]
@@ -246,37 +269,9 @@ async fn the_forms_pause_resume_and_cancel_a_campaign() {
         let (answered, says) = operate(&stack, operation, &campaign).await;
         assert_eq!(answered, 200, "{operation}: {says}");
         let shown = text(&stack, "/console/campaigns").await;
-        assert!(shown.contains(&format!("<td>{status}</td>")), "{operation}: {shown}");
+        assert!(shown.contains(&format!(">{status}</span>")), "{operation}: {shown}");
     }
     assert!(text(&stack, "/console/campaigns").await.contains(r#"<progress aria-label="3 of 3" value="3" max="3">"#));
-}
-
-#[tokio::test]
-async fn the_table_page_shows_every_item_and_no_secret() {
-    let stack = watched().await;
-    let rotated = path(&routes::ROTATE_WEBHOOK_SECRET, |_| id('a', kind::WEBHOOK, 1));
-    let secret = data(&stack.answer(&keyed(post(&rotated, ACME, ""), "1")).await);
-    let agency = json!({"billing_plan": {"payment_api_key": "canary-of-the-table"}}).to_string();
-    data(&stack.answer(&post(routes::CREATE_AGENCY.path, ACME, agency)).await);
-    let secrets = [secret["secret"].as_str().unwrap(), "canary-of-the-table", "whsec_", ACME, GLOBEX];
-    let mut items = 0;
-    for (name, start) in [("acme", "ORG#01900000-0000-7000-8000-a"), ("globex", "ORG#01900000-0000-7000-8000-b")] {
-        let mut pages = vec![format!("/console/table?org={name}")];
-        while let Some(page) = pages.pop() {
-            let shown = text(&stack, &page).await;
-            assert!(!secrets.iter().any(|secret| shown.contains(secret)), "{page}: {shown}");
-            items += shown.matches("<tr><td><code>").count();
-            let links =
-                shown.split("href=\"").skip(1).map(|link| link.split('"').next().unwrap().replace("&amp;", "&"));
-            pages.extend(links.filter(|link| link.contains("partition=")));
-        }
-        // A partition of the other organisation is not shown.
-        let foreign = text(&stack, &format!("/console/table?org={name}&partition=ORG%23c")).await;
-        assert!(foreign.contains(start), "{foreign}");
-    }
-    let stored = as_stored(&stack);
-    let of_organisations = stored.iter().filter(|item| item["pk"].as_s().unwrap().starts_with("ORG#")).count();
-    assert_eq!(items, of_organisations);
 }
 
 #[tokio::test]
@@ -297,4 +292,126 @@ async fn the_payments_page_sends_a_payment_event() {
     assert_eq!(send(&checkout).await["told"], r#"checkout.session.completed was answered 200: "applied""#);
     let shown = text(&stack, "/console/payments").await;
     assert!(shown.contains("<td>cus_page</td>") && shown.contains(">set up<"), "{shown}");
+}
+
+/// Sends a form of the page of a request, and returns the address to which it leads.
+async fn sent(stack: &Stack, to: &str, fields: &Value) -> String {
+    let answer = http_client().post(format!("{}{to}", stack.url)).json(fields).send().await.unwrap();
+    let says: Value = answer.error_for_status().unwrap().json().await.unwrap();
+    says["to"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn a_request_leads_to_its_events_and_they_lead_back() {
+    let stack = watched().await;
+    let open = json!({"assistant_id": id('a', kind::ASSISTANT, 0)}).to_string();
+    let opened = data(&stack.answer(&post(routes::OPEN_CONVERSATION.path, ACME, open)).await);
+    for conversation in [id('a', kind::CONVERSATION, 1), opened["id"].as_str().unwrap().to_owned()] {
+        let close = path(&routes::CLOSE_CONVERSATION, |_| conversation.clone());
+        stack.answer(&post(&close, ACME, "")).await;
+    }
+    stack.answer(&post(routes::CREATE_TAG.path, ACME, r#"{"name": "No event"}"#)).await;
+    // The stream passes the changes of all requests on together.
+    stack.settle().await.unwrap();
+    let names = |entry: &Arc<Entry>| (entry.name().to_owned(), entry.request_id.clone());
+    let requests: Vec<_> = stack.journal.newest(3).iter().map(names).collect();
+    assert_eq!(requests[1].0, "close-conversation");
+    for (name, request) in &requests {
+        let (shown, leads) = (text(&stack, &format!("/console/requests/{request}")).await, name != "create-tag");
+        assert_eq!(shown.matches("/console/events#event-").count(), usize::from(leads), "{name}: {shown}");
+        assert_eq!(shown.contains("#delivery-"), leads, "{name}: {shown}");
+    }
+    for page in ["/console/events", "/console/deliveries"] {
+        let shown = text(&stack, page).await;
+        for (_, request) in requests.iter().filter(|(name, _)| name == "close-conversation") {
+            assert_eq!(shown.matches(&format!("/console/requests/{request}")).count(), 1, "{page}: {shown}");
+        }
+    }
+    let changes = stack.journal.traces.newest_changes(200);
+    let has_change = |request: &str| changes.iter().any(|change| change.trace.as_deref() == Some(request));
+    assert!(requests.iter().all(|(_, request)| has_change(request)), "{changes:?}");
+    assert!(changes.iter().any(|change| change.taken_by.contains(&"record-changed")), "{changes:?}");
+}
+
+#[tokio::test]
+async fn requests_can_be_filtered_and_name_their_records() {
+    let stack = watched().await;
+    let widget = path(&routes::READ_WIDGET, |_| id('a', kind::WIDGET, 1));
+    let of_globex = path(&routes::READ_TAG, |_| id('b', kind::TAG, 1));
+    for (method, path, key) in
+        [("GET", widget.as_str(), ACME), ("GET", &of_globex, GLOBEX), ("GET", "/api/v1/nothing", ACME)]
+    {
+        stack.answer(&call(method, path, key)).await;
+    }
+    let shown = async |query: &str| text(&stack, &format!("/console/requests?{query}")).await;
+    let all = shown("").await;
+    let link = format!("/console/records/widget/{}?org=acme", id('a', kind::WIDGET, 1));
+    assert!(all.contains(&link) && all.contains(">Web chat</a>"), "{all}");
+    for (query, found) in [
+        ("", vec!["read-widget", "read-tag", "nothing"]),
+        ("status=2&operation=", vec!["read-widget", "read-tag"]),
+        ("status=4", vec!["nothing"]),
+        ("operation=read-tag", vec!["read-tag"]),
+        ("org=acme", vec!["read-widget", "nothing"]),
+        ("org=globex&status=4", vec![]),
+        ("search=WEB+chat", vec!["read-widget"]),
+        ("search=api/v1/nothing", vec!["nothing"]),
+    ] {
+        let shown = shown(query).await;
+        let rows = shown.split("<tbody>").nth(1).unwrap_or_default();
+        assert_eq!(rows.matches("<tr>").count(), found.len(), "{query}: {shown}");
+        assert!(found.iter().all(|name| rows.contains(name)), "{query}: {shown}");
+    }
+}
+
+#[tokio::test]
+async fn a_request_can_be_sent_again_and_edited() {
+    let stack = watched().await;
+    stack.answer(&keyed(post(routes::CREATE_TAG.path, ACME, r#"{"name": "First"}"#), "1")).await;
+    let page = request(&stack);
+    let again = sent(&stack, &format!("{page}/again"), &json!({})).await;
+    let edited = sent(&stack, &format!("{page}/edited"), &json!({"body": r#"{"name": "Second"}"#})).await;
+    for (page, name) in [(again, "First"), (edited, "Second")] {
+        let shown = text(&stack, &page).await;
+        assert!(shown.contains(name) && shown.contains(">201<") && !shown.contains(ACME), "{shown}");
+    }
+    // The first request was repeated with its idempotency key, so it has made one tag.
+    let tags = get(&stack, routes::LIST_TAGS.path).await.to_string();
+    assert_eq!((tags.matches("First").count(), tags.matches("Second").count()), (1, 1), "{tags}");
+    let tool: Value = serde_json::from_str(&text(&stack, &format!("{page}/mcp")).await).unwrap();
+    assert_eq!(tool["params"]["name"], "create-tag");
+    assert_eq!(tool["params"]["arguments"]["body"], json!({"name": "First"}));
+    let answer = stack.answer(&post("/api/v1/mcp", ACME, tool.to_string())).await;
+    assert!(answer.status == 200 && answer.body.contains("First"), "{answer:?}");
+    let missing = http_client().get(format!("{}/console/requests/1", stack.url)).send().await.unwrap();
+    assert_eq!(missing.status(), 404);
+}
+
+#[tokio::test]
+async fn the_start_page_ticks_what_was_done() {
+    let stack = watched().await;
+    let ticks = async || text(&stack, "/").await.matches(r#"<li class="done">"#).count();
+    // What the console itself sends is no first request of its user.
+    operate(&stack, "create-tag", &json!({"name": "By the console"})).await;
+    assert_eq!(ticks().await, 0);
+    stack.answer(&call("GET", routes::LIST_TAGS.path, ACME)).await;
+    assert_eq!(ticks().await, 1);
+    operate(&stack, "close-conversation", &json!({"conversation_id": id('a', kind::CONVERSATION, 1)})).await;
+    assert_eq!(ticks().await, 2);
+    stack.inbox.answer_next(serde_json::from_value(json!({"count": 1, "status": 503})).unwrap());
+    operate(&stack, "send-test-event", &json!({"webhook_id": id('a', kind::WEBHOOK, 1)})).await;
+    stack.settle().await.unwrap();
+    assert_eq!(ticks().await, 3);
+    let shown = text(&stack, "/").await;
+    assert!(shown.contains("webhook.test") && shown.contains("close-conversation"), "{shown}");
+    let command = text(&stack, "/console/start/curl").await;
+    assert!(command.starts_with("curl ") && command.contains(ACME) && !shown.contains(ACME), "{command}");
+}
+
+#[test]
+fn style_and_script_are_small_and_call_no_other_host() {
+    let [style, script] = ["console.css", "console.js"]
+        .map(|name| std::fs::read_to_string(root().join("local/src/console").join(name)).unwrap());
+    assert!(style.len() + script.len() < 60 * 1024);
+    assert!(!style.contains("url(") && !style.contains("@import") && !script.contains("://"));
 }

@@ -428,12 +428,12 @@ fn each_licence_has_its_text_and_no_other_text_exists() {
 }
 
 #[test]
-fn the_python_of_the_checks_has_at_most_425_lines() {
+fn the_python_of_the_checks_has_at_most_500_lines() {
     let files = names_in(".ci")
         .into_iter()
         .filter(|name| Path::new(name).extension().is_some_and(|extension| extension == "py"));
     let lines: usize = files.map(|name| read(&format!(".ci/{name}")).lines().count()).sum();
-    assert!((1..=425).contains(&lines), "{lines} lines: a check without an emulator is written in Rust");
+    assert!((1..=500).contains(&lines), "{lines} lines: a check without an emulator is written in Rust");
 }
 
 #[test]

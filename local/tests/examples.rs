@@ -115,7 +115,7 @@ async fn an_event_of_every_told_type_is_recorded() {
     setup.minutes(2).await;
     end_exports(&setup, &org).await;
     let last = last_of_each(&setup);
-    let told: Vec<&str> = EventKind::told().map(EventKind::as_str).collect();
+    let told: Vec<&str> = EventKind::emitted().map(EventKind::as_str).collect();
     let missing: Vec<_> = told.iter().filter(|kind| !last.contains_key(**kind)).collect();
     assert!(missing.is_empty(), "no event of {missing:?}");
     for (name, event) in last {
@@ -133,7 +133,7 @@ async fn an_event_of_every_told_type_is_recorded() {
 #[test]
 fn the_page_of_events_lists_every_type() {
     let mut rows = BTreeMap::<_, Vec<String>>::new();
-    for kind in EventKind::told() {
+    for kind in EventKind::emitted() {
         rows.entry(kind.subject()).or_default().push(format!("`{kind}`"));
     }
     let rows = rows.into_iter().map(|(subject, types)| format!("| {subject} | {} |\n", types.join(", ")));

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use local::client_names;
 use local::collections::{BRUNO, Collections};
 use local::openapi::{EVENTS, alias_name, operation_id};
 use serde_json::{Value, json};
@@ -127,6 +128,60 @@ fn the_collections_have_the_recorded_request_of_every_operation() {
     });
     let left: Vec<String> = names.filter(|path| !files.contains_key(path)).collect();
     assert_eq!(left, Vec::<String>::new(), "these files belong to no operation");
+}
+
+/// The fewest words of a description: fewer do not say what something is for.
+const FEWEST_WORDS: usize = 5;
+
+#[test]
+fn every_tag_operation_and_event_has_a_description_of_its_own() {
+    let operations = |part: &str| {
+        let operations =
+            DOCUMENT[part].as_object().unwrap().values().flat_map(|path| path.as_object().unwrap().values());
+        operations.map(|one| (&one["operationId"], &one["description"])).collect::<Vec<_>>()
+    };
+    let tags = DOCUMENT["tags"].as_array().unwrap().iter().map(|tag| (&tag["name"], &tag["description"]));
+    let mut known = BTreeSet::new();
+    for (name, description) in tags.chain(operations("paths")).chain(operations("webhooks")) {
+        let says = description.as_str().unwrap();
+        assert!(says.split(' ').count() >= FEWEST_WORDS, "{name} says too little: {says}");
+        assert!(says.ends_with('.') && !says.starts_with(|first: char| first.is_lowercase()), "{name}: {says}");
+        assert!(known.insert(says), "{name} says the same as another one: {says}");
+    }
+    let few = known.iter().filter(|says| says.split(' ').count() < 2 * FEWEST_WORDS).count();
+    assert!(few * 5 < known.len(), "{few} of {} descriptions are very short", known.len());
+}
+
+#[test]
+fn every_summary_reads_like_english() {
+    let mut known = BTreeSet::new();
+    for operation in DOCUMENT["paths"].as_object().unwrap().values().flat_map(|path| path.as_object().unwrap().values())
+    {
+        let summary = operation["summary"].as_str().unwrap();
+        assert!(known.insert(summary), "two operations are called {summary}");
+        let words: Vec<&str> = summary.split(' ').collect();
+        assert!(summary.starts_with(char::is_uppercase) && !summary.ends_with('.'), "{summary}");
+        // A single record has an article; records and their fields have none.
+        let last = words.iter().take_while(|word| **word != "at").last().unwrap();
+        let has_article = words.iter().any(|word| ["a", "an", "the"].contains(word));
+        assert!(has_article || last.ends_with('s') || *last == "usage", "{summary}");
+    }
+}
+
+#[test]
+fn the_names_of_the_clients_are_up_to_date() {
+    generated(client_names::FILE, &client_names::file());
+}
+
+#[test]
+fn the_packages_of_the_clients_have_the_version_of_the_service() {
+    for (file, key) in
+        [("clients/typescript/package.json", "\"version\": "), ("clients/python/pyproject.toml", "version = ")]
+    {
+        let text = std::fs::read_to_string(root().join(file)).unwrap();
+        let wanted = format!("{key}\"{}\"", env!("CARGO_PKG_VERSION"));
+        assert!(text.contains(&wanted), "{file} has another version than Cargo.toml: {wanted}");
+    }
 }
 
 #[test]

@@ -19,6 +19,7 @@ mod cascades;
 mod command;
 mod compatibility;
 mod console;
+mod console_records;
 mod contract;
 mod cost;
 mod custom_fields;
@@ -40,6 +41,7 @@ mod faults;
 mod filters;
 mod gateway;
 mod guard;
+mod guides;
 mod harness;
 mod http_client;
 mod idempotency;
@@ -66,6 +68,7 @@ mod replay;
 mod reservations;
 mod rooms;
 mod runtime;
+mod samples;
 mod scopes;
 mod sealing;
 mod states;
@@ -85,12 +88,14 @@ mod updates;
 mod uploads;
 mod usage;
 mod verify;
+mod waiting;
 
 /// What the tests share. None of these modules has a test.
 mod support {
     pub mod agents;
     pub mod certificate;
     pub mod chart;
+    pub mod commands;
     pub mod customers;
     pub mod deliveries;
     pub mod demo_set;

@@ -109,7 +109,7 @@ async fn of_campaigns() -> Vec<String> {
             ("lease", CampaignStep::Lease { until: later }),
             ("window closes", CampaignStep::Interrupt { lease: lease(campaign), opens: now }),
             ("sends of the day reached", CampaignStep::Defer { lease: lease(campaign), at: now }),
-            ("all dispatched", CampaignStep::Finish { lease: lease(campaign) }),
+            ("all dispatched", CampaignStep::Finish { lease: lease(campaign), again: None }),
             ("another attempt", CampaignStep::Again { at: later }),
             ("nothing queued", CampaignStep::Complete { round: campaign.round }),
         ];

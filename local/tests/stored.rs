@@ -93,7 +93,8 @@ fn wire(item: &Item) -> Value {
     json!(serde_dynamo::Item::from(item.clone()))
 }
 
-fn item_of(wire: &Value) -> Item {
+/// An item that DynamoDB has written.
+pub fn item_of(wire: &Value) -> Item {
     serde_json::from_value::<serde_dynamo::Item>(wire.clone()).unwrap().into()
 }
 

@@ -279,6 +279,6 @@ async fn every_type_can_be_subscribed_to() {
     let setup = Setup::start().await;
     let org = setup.org().await;
     let types = setup.get(&org, "/api/v1/event_type").await;
-    assert_eq!(types["total"], EventKind::told().count());
+    assert_eq!(types["total"], EventKind::emitted().count());
     setup.post(&org, "/api/v1/outbound_webhook", json!({"events": types["items"]})).await;
 }

@@ -169,3 +169,29 @@ fn every_npm_package_is_pinned_with_its_digest() {
         assert_eq!(package.get("resolved"), None, "{path}: an address is a matter of each machine");
     }
 }
+
+#[test]
+fn every_action_of_the_workflows_is_pinned_by_its_digest() {
+    let workflows = names_in(".github/workflows").into_iter().map(|name| read(&format!(".github/workflows/{name}")));
+    let workflows: String = workflows.collect();
+    let uses = workflows.lines().filter_map(|line| line.trim().trim_start_matches("- ").strip_prefix("uses: "));
+    let (own, others): (Vec<_>, Vec<_>) = uses.partition(|action| action.starts_with("./"));
+    assert!(own.len() == 1 && others.len() >= 4, "{own:?} {others:?}");
+    for action in others {
+        let digest = action.split_once('@').and_then(|(_, rest)| rest.split_once(" # v")).map(|(digest, _)| digest);
+        assert!(digest.is_some_and(|digest| digest.len() == 40), "{action}");
+    }
+}
+
+#[test]
+fn the_workspace_has_the_one_version() {
+    let version = env!("CARGO_PKG_VERSION");
+    for package in names_in("functions").into_iter().map(|name| format!("functions/{name}")) {
+        assert!(read(&format!("{package}/Cargo.toml")).contains("version.workspace = true"), "{package}");
+    }
+    let heading = format!("\n## {version} - ");
+    assert_eq!(read("CHANGELOG.md").matches(&heading).count(), 1, "CHANGELOG.md has no part for {version}");
+    let of_npm: Value = serde_json::from_str(&read("clients/typescript/package.json")).unwrap();
+    assert_eq!(of_npm["version"], version);
+    assert!(read("clients/python/pyproject.toml").contains(&format!("\nversion = \"{version}\"\n")));
+}

@@ -173,7 +173,8 @@ async fn campaign(seen: &mut Seen) {
     seen.begun(&setup.stack);
     setup.faults.note_calls();
     let contacts = sender.contacts();
-    let made = created(&sender, json!({"interval": 1440, "contact_ids": contacts[..3]})).await;
+    let policy = json!({"on": ["no_answer"], "max_attempts": 2, "wait_minutes": 2});
+    let made = created(&sender, json!({"interval": 1440, "contact_ids": contacts[..3], "retry_policy": policy})).await;
     let id = id_of(&made);
     setup.receiver.behave("/connector", Behaviour::Answer(500));
     setup.pass(3600);
@@ -186,6 +187,8 @@ async fn campaign(seen: &mut Seen) {
     setup.minutes(3).await;
     let (_, members) = sender.campaign(id).await;
     sender.delete(&format!("campaign_contact/{}", id_of(&members[0]))).await;
+    sender.report(&members[1], "no_answer", 0).await;
+    setup.minutes(3).await;
     sender.texts_when_closed().await;
     assert!(!setup.outbox(&sender.org, webhook).await.is_empty());
     // The stream may tell of a closed conversation twice.

@@ -55,6 +55,7 @@ pub mod prelude {
     pub use crate::delivery::signature::new_secret;
     pub use crate::input;
     pub use crate::input::{Location, OptionalBody, Patch};
+    pub use crate::operations::import::ImportedAll;
     pub use crate::operations::new::New;
     pub use crate::operations::{Create, Delete, DeleteMany, List, Read, Update, update};
     pub use crate::operations::{DeletedRecords, ManyIds, delete_many};

@@ -7,6 +7,7 @@
 mod create;
 mod delete;
 mod delete_many;
+pub mod import;
 mod list;
 pub mod new;
 mod read;

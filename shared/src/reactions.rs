@@ -4,9 +4,9 @@
 //! must be idempotent. The filters of the stream in the template are generated from this table.
 
 mod count;
+pub mod emit;
 mod filters;
 mod marks;
-pub mod tell;
 mod when;
 
 pub use filters::filters;
@@ -104,13 +104,13 @@ pub const ALL: &[Reaction] = &[
     COUNT_CHANGES,
 ];
 
-/// Tells of changes. It is not for one record: the events of a batch go into the log together.
+/// Emits the events of changes. It is not for one record: the events of a batch go into the log together.
 const TELL_CHANGES: Reaction = Reaction {
-    name: "tell-changes",
+    name: "emit-events",
     record: "",
-    when: When::Told,
+    when: When::Emitted,
     steps: &[],
-    react: |cx, changes| Box::pin(tell::tell(cx, changes)),
+    react: |cx, changes| Box::pin(emit::emit(cx, changes)),
 };
 
 /// Counts changes. It is not for one record: a transaction counts what a batch has of all records.
@@ -443,7 +443,7 @@ impl Reaction {
     }
 
     /// Whether this reaction handles `change`.
-    fn is_for(&self, change: &Change) -> bool {
+    pub fn is_for(&self, change: &Change) -> bool {
         self.when.includes(self.record, change)
     }
 

@@ -41,7 +41,7 @@ pub mod prelude {
     pub use crate::records::captured_form::*;
     pub use crate::records::captured_intent::*;
     pub use crate::records::contact::{
-        self, Contact, ContactFields, ContactListQuery, ContactQuery, ImportedContacts, NewContacts, Upsert,
+        self, Contact, ContactFields, ContactListQuery, ContactQuery, NewContacts, Upsert,
     };
     pub use crate::records::contact_custom_field::*;
     pub use crate::records::conversation::{
@@ -58,7 +58,7 @@ pub mod prelude {
     pub use crate::records::form::*;
     pub use crate::records::intent::*;
     pub use crate::records::outcome::{NewOutcome, OutcomeReport};
-    pub use crate::records::suppression::{self, ImportedSuppressions, NewSuppression, NewSuppressions, Suppression};
+    pub use crate::records::suppression::{self, NewSuppression, NewSuppressions, Suppression};
     pub use crate::records::tag::*;
     pub use crate::records::usage::{self, NewUsageReport, Usage, UsageQuery, UsageReport};
     pub use crate::records::user::*;

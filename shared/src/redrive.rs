@@ -1,8 +1,8 @@
 //! Redrive: handles batches again that the functions on the table's stream gave up.
 //!
 //! Lambda puts each batch that they give up into a bucket, as an object with the records of the batch. A run removes
-//! the records that it has handled. Records that fail again stay. The same holds for a new file of which the bucket has
-//! told `note-upload` in vain.
+//! the records that it has handled. Records that fail again stay. The same holds for the event of a new file that
+//! `note-upload` gave up.
 //! `docs/adr/0031-what-the-stream-gives-up-is-kept.md` gives the reasons.
 
 use std::time::Duration;

@@ -1,4 +1,6 @@
-//! `GET /api/v1/analytics`: counts over time: conversations, messages, captured data, sends, outcomes and deliveries, by day, hour, or what they belong to. Each change counts once, some seconds after it. Counts stay when their records are deleted.
+//! `GET /api/v1/analytics`: counts over time: conversations, messages, captured data, sends, outcomes and deliveries,
+//! by day, hour, or what they belong to. Use it for charts and reports. Each change counts once, some seconds after it.
+//! Counts stay when their records are deleted.
 
 use shared::prelude::*;
 

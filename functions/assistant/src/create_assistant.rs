@@ -1,4 +1,5 @@
-//! `POST /api/v1/assistant`: creates an assistant. If the user of the API key has a billing plan, the assistant counts for this user.
+//! `POST /api/v1/assistant`: creates an assistant. Begin with it: a conversation needs an assistant. If the user of the
+//! API key has a billing plan, the assistant counts for this user.
 
 use shared::prelude::*;
 

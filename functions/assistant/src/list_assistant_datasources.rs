@@ -1,4 +1,5 @@
-//! `GET /api/v1/assistant/{assistant_id}/data_source`: a page of the data sources that are linked to an assistant.
+//! `GET /api/v1/assistant/{assistant_id}/data_source`: a page of the data sources that are linked to an assistant. Use
+//! it to see what the assistant can look up.
 
 use shared::prelude::*;
 

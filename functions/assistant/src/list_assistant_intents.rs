@@ -1,4 +1,5 @@
-//! `GET /api/v1/assistant/{assistant_id}/intent`: a page of the intents that are linked to an assistant.
+//! `GET /api/v1/assistant/{assistant_id}/intent`: a page of the intents that are linked to an assistant. Use it to see
+//! what the assistant looks for.
 
 use shared::prelude::*;
 

@@ -1,4 +1,5 @@
-//! `GET /api/v1/llm_model`: the catalogue of language models: who offers each, and whether it is still offered. An assistant takes all of them.
+//! `GET /api/v1/llm_model`: the catalogue of language models: who offers each, and whether it is still offered. Use it
+//! to choose the `llm_model` of an assistant, which takes all of them.
 
 use shared::prelude::*;
 

@@ -1,4 +1,5 @@
-//! `DELETE /api/v1/assistant/{assistant_id}/intent/{intent_id}`: deletes the link between an intent and an assistant. Both stay.
+//! `DELETE /api/v1/assistant/{assistant_id}/intent/{intent_id}`: deletes the link between an intent and an assistant,
+//! which looks for it no longer. Both stay.
 
 use shared::prelude::*;
 

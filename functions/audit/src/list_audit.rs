@@ -1,4 +1,5 @@
-//! `GET /api/v1/audit`: lists which key has done what to which record, newest first. A page names the cursor of the next one in `next`. An entry appears some seconds after its change.
+//! `GET /api/v1/audit`: lists which key has done what to which record, newest first. Use it to find out who changed a
+//! record. A page names the cursor of the next one in `next`. An entry appears some seconds after its change.
 
 use shared::prelude::*;
 

@@ -1,8 +1,8 @@
 //! Every minute: makes the deliveries ready that are due for a retry, and those that were ready but not sent. Then it closes
-//! idle conversations, and tells of the conversations that have changed.
+//! idle conversations, and emits events of the conversations that have changed.
 
 use shared::prelude::events::*;
-use shared::reactions::tell::tell_pending;
+use shared::reactions::emit::emit_pending;
 use shared::records::conversation::idle::close_idle;
 
 pub struct ReleaseDeliveries;
@@ -14,6 +14,6 @@ impl ScheduledTask for ReleaseDeliveries {
         let released = shared::delivery::outbox::release(cx).await;
         // A delivery that fails does not keep conversations open, and neither keeps events back.
         let closed = close_idle(cx).await;
-        released.and(closed).and(tell_pending(cx).await)
+        released.and(closed).and(emit_pending(cx).await)
     }
 }

@@ -1,4 +1,5 @@
-//! `POST /api/v1/agency/billing/{agency_id}/billing_plan`: creates a billing plan that an agency offers. At most one plan of an agency is the default: a new default takes the mark from the former one.
+//! `POST /api/v1/agency/billing/{agency_id}/billing_plan`: creates a billing plan that an agency offers, with its
+//! limits. At most one plan of an agency is the default: a new default takes the mark from the former one.
 
 use shared::prelude::*;
 

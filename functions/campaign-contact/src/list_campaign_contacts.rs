@@ -1,4 +1,5 @@
-//! `GET /api/v1/campaign/contact/list/{campaign_id}`: a page of a campaign's contacts, each with its status.
+//! `GET /api/v1/campaign/contact/list/{campaign_id}`: a page of a campaign's contacts, each with its status. Use it to
+//! see whom a campaign has reached, and why the others have failed.
 
 use shared::prelude::*;
 

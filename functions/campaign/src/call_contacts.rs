@@ -1,4 +1,5 @@
-//! `POST /api/v1/call/{widget_id}/contacts`: runs a campaign at once that calls each contact, through a widget for calls.
+//! `POST /api/v1/call/{widget_id}/contacts`: runs a campaign at once that calls each contact, through a widget for
+//! calls. To call one number, use `start-call`; to call later, `create-campaign`.
 
 use shared::prelude::*;
 

@@ -1,4 +1,5 @@
-//! `DELETE /api/v1/campaign/{campaign_id}`: deletes a campaign that is not being sent, with its contacts. Conversations stay.
+//! `DELETE /api/v1/campaign/{campaign_id}`: deletes a campaign that is not being sent, with its contacts. Conversations
+//! stay. If it is being sent, use `cancel-campaign` first.
 
 use shared::prelude::*;
 

@@ -1,4 +1,5 @@
-//! `GET /api/v1/campaign/list`: a page of the organisation's campaigns, oldest first. `widget_id` and `status` select some of them.
+//! `GET /api/v1/campaign/list`: a page of the organisation's campaigns, oldest first. Use it to see which ones are
+//! being sent. `widget_id` and `status` select some of them.
 
 use shared::prelude::*;
 

@@ -1,4 +1,5 @@
-//! `POST /api/v1/messaging/{widget_id}/contacts`: runs a campaign at once that sends a message to each contact, through a widget for messages.
+//! `POST /api/v1/messaging/{widget_id}/contacts`: runs a campaign at once that sends a message to each contact, through
+//! a widget for messages. To reach one number, use `send-message`; to send later, `create-campaign`.
 
 use shared::prelude::*;
 

@@ -1,4 +1,5 @@
-//! `POST /api/v1/campaign/{campaign_id}/pause`: pauses a campaign: nothing more is sent until `resume-campaign`.
+//! `POST /api/v1/campaign/{campaign_id}/pause`: pauses a campaign: nothing more is sent until `resume-campaign`. To
+//! stop for good, use `cancel-campaign`.
 
 use shared::prelude::*;
 

@@ -1,4 +1,5 @@
-//! `POST /api/v1/campaign/{campaign_id}/resume`: resumes a paused campaign where it stopped.
+//! `POST /api/v1/campaign/{campaign_id}/resume`: resumes a paused campaign where it stopped. Use it after
+//! `pause-campaign`.
 
 use shared::prelude::*;
 

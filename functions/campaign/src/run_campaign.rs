@@ -1,4 +1,5 @@
-//! `POST /api/v1/campaign/run/{widget_id}`: runs a campaign at once: sends a message to each contact, or calls it, by the type of the widget.
+//! `POST /api/v1/campaign/run/{widget_id}`: runs a campaign at once: sends a message to each contact, or calls it, by
+//! the type of the widget. To send later, use `create-campaign`.
 
 use shared::prelude::*;
 

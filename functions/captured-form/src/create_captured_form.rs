@@ -1,4 +1,6 @@
-//! `POST /api/v1/conversation/{conversation_id}/captured_form`: stores what was filled into a form in a conversation. The values are checked against the fields of the form. The form's `contact_mapping` writes them to the contact too.
+//! `POST /api/v1/conversation/{conversation_id}/captured_form`: stores what was filled into a form in a conversation. A
+//! runtime calls it as soon as it knows the values. They are checked against the fields of the form. The form's
+//! `contact_mapping` writes them to the contact too.
 
 use shared::prelude::*;
 

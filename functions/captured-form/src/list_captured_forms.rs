@@ -1,4 +1,5 @@
-//! `GET /api/v1/capturedform/{form_id}`: a page of what was filled into a form, oldest first. `conversation_id` selects what one conversation has.
+//! `GET /api/v1/capturedform/{form_id}`: a page of what was filled into a form, oldest first. Use it to read what all
+//! people have entered. `conversation_id` selects what one conversation has.
 
 use shared::prelude::*;
 

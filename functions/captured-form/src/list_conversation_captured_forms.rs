@@ -1,4 +1,5 @@
-//! `GET /api/v1/conversation/{conversation_id}/captured_form`: a page of the forms that were filled in in a conversation, oldest first.
+//! `GET /api/v1/conversation/{conversation_id}/captured_form`: a page of the forms that were filled in in a
+//! conversation, oldest first. Use it to read what one person has entered.
 
 use shared::prelude::*;
 

@@ -1,4 +1,5 @@
-//! `PUT /api/v1/captured_form/{captured_form_id}`: changes a captured form. New values replace all of the old ones, and are checked as those of a new one are.
+//! `PUT /api/v1/captured_form/{captured_form_id}`: changes a captured form. Use it to correct what was entered. New
+//! values replace all of the old ones, and are checked as those of a new one are.
 
 use shared::prelude::*;
 

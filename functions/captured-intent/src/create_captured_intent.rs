@@ -1,4 +1,5 @@
-//! `POST /api/v1/conversation/{conversation_id}/captured_intent`: notes that an intent was recognised in a conversation. `list-conversations` finds the conversation by it.
+//! `POST /api/v1/conversation/{conversation_id}/captured_intent`: notes that an intent was recognised in a
+//! conversation. A runtime calls it. `list-conversations` finds the conversation by the intent.
 
 use shared::prelude::*;
 

@@ -1,4 +1,5 @@
-//! `POST /api/v1/contact_custom_field`: creates a custom field of contacts. Writes of contacts check its values from then on.
+//! `POST /api/v1/contact_custom_field`: creates a custom field of contacts. Use it for data of your own, such as a
+//! customer number. Writes of contacts check its values from then on.
 
 use shared::prelude::*;
 

@@ -1,4 +1,5 @@
-//! `GET /api/v1/contact`: a page of the organisation's contacts, oldest first. `email` and `phone_number` select the one contact that has them, and `custom_field` those with a value of a custom field.
+//! `GET /api/v1/contact`: a page of the organisation's contacts, oldest first. Use it to find a contact. `email` and
+//! `phone_number` select the one contact that has them, and `custom_field` those with a value of a custom field.
 
 use shared::prelude::*;
 

@@ -1,4 +1,5 @@
-//! `PUT /api/v1/contact/{contact_id}`: changes a contact. Absent fields keep their values, and so do custom fields that `custom_fields` leaves out.
+//! `PUT /api/v1/contact/{contact_id}`: changes a contact. Use it if you know the id; otherwise use `upsert-contact`.
+//! Absent fields keep their values, and so do custom fields that `custom_fields` leaves out.
 
 use shared::prelude::*;
 

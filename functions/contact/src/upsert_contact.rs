@@ -1,4 +1,5 @@
-//! `POST /api/v1/contact/upsert`: finds the contact with an e-mail address or telephone number and changes it, or creates it.
+//! `POST /api/v1/contact/upsert`: finds the contact with an e-mail address or telephone number and changes it, or
+//! creates it. Use it if you do not know whether the contact is there already.
 
 use shared::prelude::*;
 

@@ -1,4 +1,5 @@
-//! `POST /api/v1/conversation/{conversation_id}/message`: adds a message to an open conversation.
+//! `POST /api/v1/conversation/{conversation_id}/message`: adds a message to an open conversation. Use it for what a
+//! person writes in your own chat, and for the answer of your runtime.
 
 use shared::prelude::*;
 

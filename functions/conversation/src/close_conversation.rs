@@ -1,4 +1,5 @@
-//! `POST /api/v1/conversation/{conversation_id}/close`: closes a conversation, which then takes no messages. The webhook of its assistant gets the event `conversation.closed`.
+//! `POST /api/v1/conversation/{conversation_id}/close`: closes a conversation, which then takes no messages. Use it
+//! when nothing more is to be said. The webhook of its assistant gets the event `conversation.closed`.
 
 use shared::prelude::*;
 

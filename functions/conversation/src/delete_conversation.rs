@@ -1,4 +1,5 @@
-//! `DELETE /api/v1/conversation/{conversation_id}`: deletes a closed conversation with its messages, and with what was captured in it.
+//! `DELETE /api/v1/conversation/{conversation_id}`: deletes a closed conversation with its messages, and with what was
+//! captured in it. If it is open, use `close-conversation` first.
 
 use shared::prelude::*;
 

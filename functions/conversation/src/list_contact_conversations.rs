@@ -1,4 +1,5 @@
-//! `GET /api/v1/conversation/by-contact/{contact_id}`: a page of the conversations with one contact, oldest first.
+//! `GET /api/v1/conversation/by-contact/{contact_id}`: a page of the conversations with one contact, oldest first. Use
+//! it to see what was said before.
 
 use shared::prelude::*;
 

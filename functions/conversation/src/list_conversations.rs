@@ -1,4 +1,6 @@
-//! `GET /api/v1/conversation`: a page of the organisation's conversations, oldest first. `status`, `assistant_id`, `widget_id`, `contact_id`, `includes_voice`, `intent_id` and dates select some of them.
+//! `GET /api/v1/conversation`: a page of the organisation's conversations, oldest first. Use it to find conversations,
+//! such as the open ones. `status`, `assistant_id`, `widget_id`, `contact_id`, `includes_voice`, `intent_id` and dates
+//! select some of them.
 
 use shared::prelude::*;
 

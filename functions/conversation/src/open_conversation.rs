@@ -1,4 +1,5 @@
-//! `POST /api/v1/conversation`: opens a conversation with an assistant. Add messages with `add-message`, and close it with `close-conversation`.
+//! `POST /api/v1/conversation`: opens a conversation with an assistant. Use it when a person begins to write in your
+//! own chat. Add messages with `add-message`, and close it with `close-conversation`.
 
 use shared::prelude::*;
 

@@ -1,4 +1,5 @@
-//! `GET /api/v1/conversation/{conversation_id}`: one conversation, with a page of its messages.
+//! `GET /api/v1/conversation/{conversation_id}`: one conversation, with a page of its messages. Use it to show a chat
+//! with its state.
 
 use shared::prelude::*;
 

@@ -1,4 +1,5 @@
-//! `GET /api/v1/conversation/{conversation_id}/transcript`: a page of the messages of a conversation, oldest first, with the length of each.
+//! `GET /api/v1/conversation/{conversation_id}/transcript`: a page of the messages of a conversation, oldest first,
+//! with the length of each. Use it for the messages alone.
 
 use shared::prelude::*;
 

@@ -1,4 +1,5 @@
-//! `POST /api/v1/widget/{widget_id}/inbound`: adds the message of a person that the connector of a widget brings in, once for each `external_id`.
+//! `POST /api/v1/widget/{widget_id}/inbound`: adds the message of a person that the connector of a widget brings in,
+//! once for each `external_id`. It finds or makes the contact and the conversation.
 
 use shared::prelude::*;
 

@@ -1,4 +1,6 @@
-//! `POST /api/v1/datasource/{datasource_id}/text_blob`: creates a file with the text of the body, in one request. If the user of the API key has a billing plan, the words of the text count for this user.
+//! `POST /api/v1/datasource/{datasource_id}/text_blob`: creates a file with the text of the body, in one request. Use
+//! it for a text; for any other file use `create-datasource-file`. If the user of the API key has a billing plan, the
+//! words of the text count for this user.
 
 use shared::prelude::*;
 

@@ -1,4 +1,5 @@
-//! `GET /api/v1/datasource/datasourcefile/{datasourcefile_id}`: one file: whether its bytes are uploaded, and an address to download them.
+//! `GET /api/v1/datasource/datasourcefile/{datasourcefile_id}`: one file: whether its bytes are uploaded, and an
+//! address to download them. Use it to wait for an upload, and to download a file.
 
 use shared::prelude::*;
 

@@ -1,4 +1,5 @@
-//! `DELETE /api/v1/datasource/{datasource_id}/assistant/{assistant_id}`: deletes the link between a data source and an assistant. Both stay.
+//! `DELETE /api/v1/datasource/{datasource_id}/assistant/{assistant_id}`: deletes the link between a data source and an
+//! assistant, which can use it no longer. Both stay.
 
 use shared::prelude::*;
 

@@ -1,4 +1,6 @@
-//! `GET /api/v1/outbound_webhook/{webhook_id}/stats`: tells how a webhook does: how many events of each hour arrived, failed or wait, and how long the attempts took. Without dates it is about the last 24 hours.
+//! `GET /api/v1/outbound_webhook/{webhook_id}/stats`: reads how a webhook does: how many events of each hour arrived,
+//! failed or wait, and how long the attempts took. Use it to see whether your server keeps up. Without dates it is
+//! about the last 24 hours.
 
 use shared::prelude::*;
 

@@ -1,4 +1,5 @@
-//! `GET /api/v1/event_type`: lists the types of events to which a webhook can subscribe.
+//! `GET /api/v1/event_type`: lists the types of events to which a webhook can subscribe. Use it to choose the `events`
+//! of a webhook.
 
 use shared::prelude::*;
 

@@ -1,4 +1,5 @@
-//! `GET /api/v1/event`: lists the events of the last 30 days, oldest first. To read on, pass the id of the last event as `after`: no event is missed, and none comes twice.
+//! `GET /api/v1/event`: lists the events of the last 30 days, oldest first. Use it if your server was down, or cannot
+//! be called at all. To read on, pass the id of the last event as `after`: no event is missed, and none comes twice.
 
 use shared::prelude::*;
 

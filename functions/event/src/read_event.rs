@@ -1,4 +1,5 @@
-//! `GET /api/v1/event/{event_id}`: reads an event of the last 30 days.
+//! `GET /api/v1/event/{event_id}`: reads an event of the last 30 days. Use it to see again what a server of yours has
+//! received.
 
 use shared::prelude::*;
 

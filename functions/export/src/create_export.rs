@@ -1,4 +1,5 @@
-//! `POST /api/v1/export`: begins to make a file of records. The key needs the scope to read each of them.
+//! `POST /api/v1/export`: begins to make a file of records. Use it to take all of them to another system. The key needs
+//! the scope to read each of them.
 
 use shared::prelude::*;
 

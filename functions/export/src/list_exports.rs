@@ -1,4 +1,5 @@
-//! `GET /api/v1/export`: a page of the exports of the last week, oldest first, each with how far it is.
+//! `GET /api/v1/export`: a page of the exports of the last week, oldest first, each with how far it is. Use it to find
+//! a file that was made before.
 
 use shared::prelude::*;
 

@@ -1,4 +1,5 @@
-//! `POST /api/v1/api_key`: makes an API key, which may do no more than the key that makes it. The answer has the key itself, this once.
+//! `POST /api/v1/api_key`: makes an API key, which may do no more than the key that makes it. Use it to give each
+//! program a key of its own. The answer has the key itself, this once.
 
 use shared::prelude::api_keys::*;
 

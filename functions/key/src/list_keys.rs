@@ -1,4 +1,5 @@
-//! `GET /api/v1/api_key`: a page of the organisation's API keys, oldest first, each with the day on which it was last used. A key that has expired is listed for a week.
+//! `GET /api/v1/api_key`: a page of the organisation's API keys, oldest first, each with the day on which it was last
+//! used. Use it to find keys that nobody uses. A key that has expired is listed for a week.
 
 use shared::prelude::api_keys::*;
 

@@ -1,4 +1,5 @@
-//! `DELETE /api/v1/api_key/{api_key_id}`: revokes an API key. It stops within 5 seconds, and is listed no longer. A request cannot revoke the key that it is sent with.
+//! `DELETE /api/v1/api_key/{api_key_id}`: revokes an API key. Use it at once if others may know the key. It stops
+//! within 5 seconds, and is listed no longer. A request cannot revoke the key that it is sent with.
 
 use shared::prelude::api_keys::*;
 

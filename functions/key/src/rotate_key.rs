@@ -1,4 +1,6 @@
-//! `POST /api/v1/api_key/{api_key_id}/rotate`: makes a new API key that may do the same as an old one. The old one is valid for a day more, or for `overlap_seconds`. The answer has the new key itself, this once.
+//! `POST /api/v1/api_key/{api_key_id}/rotate`: makes a new API key that may do the same as an old one. Use it to change
+//! a key while programs use it. The old one is valid for a day more, or for `overlap_seconds`. The answer has the new
+//! key itself, this once.
 
 use shared::prelude::api_keys::*;
 

@@ -1,4 +1,5 @@
-//! `PUT /api/v1/api_key/{api_key_id}`: changes an API key. Absent fields keep their values. The role of a key stays as it is. A later `expires_at` makes an expired key valid again.
+//! `PUT /api/v1/api_key/{api_key_id}`: changes an API key, such as its scopes and its limits. Absent fields keep their
+//! values. The role of a key stays as it is. A later `expires_at` makes an expired key valid again.
 
 use shared::prelude::api_keys::*;
 

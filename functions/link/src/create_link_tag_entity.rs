@@ -1,4 +1,5 @@
-//! `POST /api/v1/link_tag_entity`: links a tag to a record. To link it again answers the first link.
+//! `POST /api/v1/link_tag_entity`: links a tag to a record. Use it to group records by your own labels. To link it
+//! again answers the first link.
 
 use shared::prelude::*;
 

@@ -1,4 +1,5 @@
-//! `POST /api/v1/suppression`: suppresses a telephone number or an e-mail address. One that is suppressed already keeps its suppression, which gets the further channel.
+//! `POST /api/v1/suppression`: suppresses a telephone number or an e-mail address. Use it for a person who wants no
+//! more messages or calls. One that is suppressed already keeps its suppression, which gets the further channel.
 
 use shared::prelude::*;
 

@@ -1,4 +1,5 @@
-//! `GET /api/v1/usage`: tells what a user has used up of its billing plan, and when the counts reset.
+//! `GET /api/v1/usage`: reads what a user has used up of its billing plan, and when the counts reset. Use it to show
+//! what is left.
 
 use shared::prelude::*;
 

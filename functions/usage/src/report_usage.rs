@@ -1,4 +1,5 @@
-//! `POST /api/v1/usage`: counts what a runtime has used for a user, once for each `external_id`. It is never refused because of a limit.
+//! `POST /api/v1/usage`: counts what a runtime has used for a user, once for each `external_id`. Use it for what the
+//! service cannot count itself. It is never refused because of a limit.
 
 use shared::prelude::*;
 

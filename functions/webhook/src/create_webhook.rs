@@ -1,4 +1,5 @@
-//! `POST /api/v1/outbound_webhook`: registers the address of a server that gets events. The answer has the secret that signs them, this once.
+//! `POST /api/v1/outbound_webhook`: registers the address of a server that gets events. Use it to hear of changes as
+//! they happen. The answer has the secret that signs them, this once.
 
 use shared::prelude::*;
 

@@ -1,4 +1,5 @@
-//! `POST /api/v1/outbound_webhook/{webhook_id}/rotate_secret`: makes a new secret for a webhook. The old one signs beside it for one more day.
+//! `POST /api/v1/outbound_webhook/{webhook_id}/rotate_secret`: makes a new secret for a webhook. Use it if others may
+//! know the old one, which signs beside it for one more day.
 
 use shared::prelude::*;
 

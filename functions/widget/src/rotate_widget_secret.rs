@@ -1,4 +1,5 @@
-//! `POST /api/v1/widget/{widget_id}/rotate_secret`: makes a new secret for the connector of a widget. The old one signs beside it for one more day.
+//! `POST /api/v1/widget/{widget_id}/rotate_secret`: makes a new secret for the connector of a widget. Use it if others
+//! may know the old one, which signs beside it for one more day.
 
 use shared::prelude::*;
 

@@ -224,7 +224,7 @@ fn install_twin(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The command that builds every function in release mode, to the same bytes as `sam build`. It names the packages of
+/// The command that builds every function in release mode, to the same bytes as `.ci/release`. It names the packages of
 /// the functions, because cargo unifies the features of all packages in a build, and other packages enable more
 /// features.
 pub fn lambda_build(root: &Path) -> Result<Command> {
@@ -237,7 +237,9 @@ pub fn lambda_build(root: &Path) -> Result<Command> {
 
 /// The same for the packages that `which` selects.
 pub fn lambda_build_of(root: &Path, which: &[&str]) -> Result<Command> {
+    let flags = Command::new(root.join(".ci/rustflags")).output()?;
     let mut command = cargo();
+    command.env("RUSTFLAGS", String::from_utf8(flags.stdout)?.trim());
     command.args(["lambda", "build", "--locked", "--release", "--quiet"]).args(which);
     command.current_dir(root).env("PATH", programs(root)?);
     Ok(command)

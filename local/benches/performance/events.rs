@@ -11,7 +11,7 @@ use local::receiver::{Received, Receiver};
 use local::{Settings, Stack};
 use serde_json::{Value, json};
 use shared::input::Between;
-use shared::reactions::tell::KNOWN;
+use shared::reactions::emit::KNOWN;
 use shared::records::event::{self, Event, EventCursor, EventQuery};
 use shared::table::Table;
 use shared::values::time::Clock;

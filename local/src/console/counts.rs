@@ -23,8 +23,8 @@ impl Console {
             charts.push(chart(metric, &answer));
         }
         Ok(html! {
-            p { "By day, of the last 30 days, in UTC. A change is counted some seconds after it. " code { "group_by" } " groups by other fields." }
-            @for chart in &charts { (chart) }
+            p.quiet { "A change is counted some seconds after it. " code { "group_by" } " of the API groups by other fields." }
+            div.cards { @for chart in &charts { (chart) } }
         })
     }
 }
@@ -42,9 +42,9 @@ fn chart(metric: &str, answer: &Value) -> Markup {
     let (width, base) = (days.len().max(1) * step, HEIGHT);
     let told: Vec<Markup> = answer["rows"].as_array().into_iter().flatten().map(row).collect();
     html! {
-        h2 { (capitalised(&words(metric))) }
-        div.chart {
-            div.live id=(format!("chart-{metric}")) {
+        section.card {
+            h2 { (capitalised(&words(metric))) }
+            div.live.chart id=(format!("chart-{metric}")) {
                 @if !days.is_empty() {
                     svg role="img" aria-label=(format!("{} by day; the table has the numbers", words(metric)))
                         viewBox=(format!("0 0 {width} {base}")) width=(width) height=(base)

@@ -51,6 +51,7 @@ pub const PLACEHOLDERS: &[(&str, &str, &str)] = &[
     ("burst", "[0-9]+", "a number"),
     ("day", "[0-9]{4}-[0-9]{2}-[0-9]{2}", "a day (UTC)"),
     ("period", "[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]{12}Z", "the time at which a billing period starts"),
+    ("moment", "[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]{12}Z", "a time"),
     ("quota", "(?:webhooks|widgets|running_campaigns|files|custom_fields|running_exports)", "a quota"),
     ("limit", "(?:Dispatch|Send)", "`Dispatch` or `Send`"),
 ];
@@ -139,6 +140,13 @@ pub const FORMS: &[Form] = &[
         "marker of contacts that a request adds",
         "1, and one for each request that crashed",
         "records/campaign/storage.rs",
+    ),
+    form(
+        "ORG#<org>#CAMPAIGN_WAITING#<run>",
+        "<moment>#<contact>#<version>",
+        "where a pass finds a contact that waits for another attempt",
+        "the contacts that wait, and those that waited until a time that has not come",
+        "records/campaign/waiting.rs",
     ),
     form(
         "ORG#<org>#CONVERSATION_FORMS#<conversation>",

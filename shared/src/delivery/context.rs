@@ -68,7 +68,7 @@ impl Schema for ContextSource {
     }
 }
 
-/// What the event of a message tells of it.
+/// What the event of a message has of it.
 #[derive(Debug, Deserialize)]
 pub(super) struct Said {
     id: MessageId,
@@ -112,7 +112,7 @@ fn shown<R: Declared>(record: R) -> R {
     record.shown().for_reader()
 }
 
-/// What is needed to answer the message that `event` tells of.
+/// What is needed to answer the message of `event`.
 ///
 /// # Errors
 /// [`Unsent::Postponed`] where the bucket does not answer.

@@ -136,7 +136,7 @@ crate::object! {
 }
 
 crate::object! {
-    /// A test: its arrival is all that it tells.
+    /// A test: only its arrival matters.
     pub struct TestData {
         /// The webhook.
         pub webhook_id: WebhookId,

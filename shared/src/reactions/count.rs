@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use uuid::{Builder, Uuid};
+use uuid::Uuid;
 
 use super::Reacting;
 use crate::records::analytics::counters::{self, CountedChange};
@@ -12,7 +12,7 @@ use crate::request::error::Result;
 use crate::table::change::Change;
 use crate::table::declaration::Declared as _;
 use crate::table::keys::Key;
-use crate::values::hash::sha256;
+use crate::values::hash::uuid_of;
 
 /// Whether a metric may count `change`.
 pub(super) fn is_counted(change: &Change) -> bool {
@@ -35,7 +35,5 @@ pub(super) async fn count(cx: &Reacting<'_>, changes: &[&Change]) -> Result<()> 
 fn id(change: &Change) -> Uuid {
     let Key { pk, sk } = change.key();
     let parts = ["counted ", &pk, " ", &sk, " ", change.sequence_number()].map(str::as_bytes);
-    let mut bytes = [0; 16];
-    bytes.copy_from_slice(&sha256(parts)[..16]);
-    Builder::from_custom_bytes(bytes).into_uuid()
+    uuid_of(parts)
 }

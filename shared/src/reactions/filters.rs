@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::reactions::{ALL, When, count, tell};
+use crate::reactions::{ALL, When, count, emit};
 use crate::table::change::DYNAMODB;
 use crate::table::stamp::STAMP;
 
@@ -18,13 +18,15 @@ pub fn filters() -> Vec<Value> {
     };
     let (mut removed, mut changed) =
         (of(&[When::Removed, When::Changed]), of(&[When::Changed, When::Written, When::Made]));
-    removed.extend(tell::records());
-    changed.extend(tell::records());
+    removed.extend(emit::records());
+    changed.extend(emit::records());
     changed.extend(count::records());
     let became = ALL.iter().filter(|reaction| !changed.contains(reaction.record)).filter_map(|reaction| match reaction
         .when
     {
-        When::Changed | When::Made | When::Written | When::Removed | When::Expired | When::Told | When::Counted => None,
+        When::Changed | When::Made | When::Written | When::Removed | When::Expired | When::Emitted | When::Counted => {
+            None
+        }
         When::Stamped => Some(json!({
             "eventName": ["INSERT", "MODIFY"],
             "dynamodb": {"NewImage": {STAMP: {"S": [{"exists": true}]}}},

@@ -1,6 +1,6 @@
 //! The changes to which a reaction reacts.
 
-use crate::reactions::{count, tell};
+use crate::reactions::{count, emit};
 use crate::table::change::Change;
 
 /// A change of a record.
@@ -18,8 +18,8 @@ pub enum When {
     Expired,
     /// A request with a key has made, changed or removed any record.
     Stamped,
-    /// An event may tell of it.
-    Told,
+    /// It may be an event.
+    Emitted,
     /// A metric may count it.
     Counted,
     /// A field of it has changed its value.
@@ -47,13 +47,13 @@ impl When {
     pub(super) fn includes(self, record: &str, change: &Change) -> bool {
         match self {
             Self::Stamped => return change.is_stamped(),
-            Self::Told => return tell::is_told(change),
+            Self::Emitted => return emit::is_emitted(change),
             Self::Counted => return count::is_counted(change),
             _ if change.record_name() != Some(record) => return false,
             _ => {}
         }
         match self {
-            Self::Changed | Self::Stamped | Self::Told | Self::Counted => true,
+            Self::Changed | Self::Stamped | Self::Emitted | Self::Counted => true,
             Self::Made => change.is_creation(),
             Self::Written => !change.is_removal(),
             Self::Removed => change.is_removal(),

@@ -245,7 +245,7 @@ crate::choice! {
         Applied = "applied",
         /// It is kept until it is known whose customer it is about.
         Kept = "kept",
-        /// A newer event had told it before.
+        /// A newer event had it before.
         Superseded = "superseded",
         /// It had come before.
         Repeated = "repeated",

@@ -19,6 +19,7 @@ mod staged;
 mod state;
 pub(crate) mod storage;
 mod text;
+mod waiting;
 
 pub use contact::{CampaignContact, ContactStatus};
 pub use control::{control, remove};
@@ -160,7 +161,7 @@ crate::record! {
         own(filter) status: CampaignStatus = CampaignStatus::NotStarted,
         /// Number of contacts in each status.
         own counts: Counts = Counts::default(),
-        /// Number of contacts with each outcome that a connector has told. An event of the campaign has none.
+        /// Number of contacts with each outcome that a connector has reported. An event of the campaign has none.
         own outcomes: OutcomeCounts = OutcomeCounts::default(),
         /// Time of the first execution; null for a campaign that was run at once. A time without an offset is local to `time_zone`.
         input start_time: Option<ZonedTime> = None,
@@ -209,6 +210,9 @@ crate::record! {
         hidden has_pointers: bool = false,
         /// Whether its contacts are spread over partitions; in an older campaign they fill one after the other.
         hidden spreads_contacts: bool = false,
+        /// Whether each of its contacts that waits for another attempt has an item; in an older campaign some may have
+        /// none.
+        hidden lists_waiting: bool = false,
     }
 }
 
@@ -243,7 +247,7 @@ impl Campaign {
         let nothing = Source::text(Location::body(), []);
         let read = Self::read(&nothing, &mut Issues::new(), &mut Named::default());
         let campaign = read.ok_or_else(|| Error::Internal("a field of a campaign has no default".into()))?;
-        Ok(Self { id, created_at: now, updated_at: now, spreads_contacts: true, ..campaign })
+        Ok(Self { id, created_at: now, updated_at: now, spreads_contacts: true, lists_waiting: true, ..campaign })
     }
 
     /// The answer to a request whose chats would have no first message.

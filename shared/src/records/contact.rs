@@ -5,7 +5,7 @@ mod import;
 mod listed;
 mod upsert;
 
-pub use import::{ImportOutcome, ImportedContact, ImportedContacts, NewContacts, import};
+pub use import::{NewContacts, import};
 pub use listed::ContactListQuery;
 pub use upsert::{ContactFields, ContactQuery, Upsert, WantedContact, upsert};
 

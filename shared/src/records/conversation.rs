@@ -114,7 +114,7 @@ crate::record! {
         later rating: Option<Rating> = None,
         /// How it ended, in your words; null for none.
         later outcome: Option<Outcome> = None,
-        /// How its call or its message ended, as the connector has told; null until it tells.
+        /// How its call or its message ended, as the connector has reported; null until then.
         own result: Option<OutcomeReport> = None,
         /// True if one of its messages is voice, or the service began it with a call.
         own(sparse filter) includes_voice: bool = false,

@@ -42,7 +42,7 @@ pub enum Due {
     Conversation,
     /// Webhooks at the payment provider whose agencies are deleted.
     RetiredWebhook,
-    /// Changes of conversations that are not told yet.
+    /// Changes of conversations that have no event yet.
     Event,
     /// Exports that are being made, and files that are to be removed.
     Export,

@@ -1,4 +1,4 @@
-//! Events: what is told of changes of records. They are kept in a log for 30 days, in a fixed order.
+//! Events: what receivers learn of changes of records. They are kept in a log for 30 days, in a fixed order.
 //!
 //! The log of an organisation is a chain of pages. A page has the ids of the events of one batch of the stream, and one
 //! transaction writes it together with the events themselves. It has the number after the page before, and nothing may
@@ -20,7 +20,7 @@ use crate::table::TableError;
 use crate::table::item::{Item, number, text};
 use crate::table::keys::{Key, TTL};
 use crate::table::stored::{Single, Stored};
-use crate::values::hash::sha256;
+use crate::values::hash::uuid_of;
 use crate::values::id::{AssistantId, ConversationId, Id, WidgetId};
 use crate::values::json::JsonObject;
 use crate::values::tenant::Tenant;
@@ -40,7 +40,7 @@ const DAY: i64 = 86_400;
 pub const HAVE_TRANSCRIPTS: [EventKind; 3] =
     [EventKind::CONVERSATION_OPENED, EventKind::CONVERSATION_UPDATED, EventKind::CONVERSATION_CLOSED];
 
-/// The id of an event. It follows from the change that it tells of. So a change that is processed again makes no second
+/// The id of an event. It follows from the change. So a change that is processed again makes no second
 /// event, and receivers recognise a repeat by the id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct EventId(pub Uuid);
@@ -49,9 +49,7 @@ impl EventId {
     /// The id of the event that a change of `record` makes. `change` is what no other change of it has.
     pub fn of_change(kind: EventKind, record: Uuid, change: &str) -> Self {
         let parts = [kind.as_str().as_bytes(), b" ", record.as_bytes(), b" ", change.as_bytes()];
-        let mut bytes = [0; 16];
-        bytes.copy_from_slice(&sha256(parts)[..16]);
-        Self(uuid::Builder::from_custom_bytes(bytes).into_uuid())
+        Self(uuid_of(parts))
     }
 }
 
@@ -106,7 +104,7 @@ impl Schema for EventId {
     }
 }
 
-/// The word `event`, by which receivers tell an event from other objects.
+/// The word `event`, by which receivers distinguish an event from other objects.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct EventWord;
 
@@ -285,7 +283,7 @@ crate::object! {
 impl EventTypes {
     /// All of them.
     pub fn all() -> Self {
-        let mut items: Vec<_> = EventKind::told().collect();
+        let mut items: Vec<_> = EventKind::emitted().collect();
         items.sort();
         Self { total: items.len() as u64, items }
     }

@@ -1,14 +1,14 @@
-//! How a call or a message ended, as its connector tells it: one vocabulary for calls, chats and campaigns.
+//! How a call or a message ended, as its connector reports it: one vocabulary for calls, chats and campaigns.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::json;
-use url::Url;
 
 use crate::input::schema::{Schema, Value, object, titled};
 use crate::input::{Between, Issues, Location, Parse, Raw, member, reject, text_of, words};
 use crate::request::error::{Error, Result};
+use crate::values::text::is_web_address;
 use crate::values::time::Timestamp;
 
 /// Seconds that the clock of a connector may be ahead of the service's.
@@ -108,8 +108,7 @@ impl std::fmt::Debug for RecordingUrl {
 impl Parse for RecordingUrl {
     fn parse(raw: Raw<'_>, at: &Location, issues: &mut Issues) -> Option<Self> {
         let text = text_of(LONGEST_ADDRESS, raw, at, issues)?;
-        let is_web = Url::parse(&text).is_ok_and(|url| ["https", "http"].contains(&url.scheme()));
-        if is_web { Some(Self(text)) } else { reject(issues, at, words::WEB_ADDRESS) }
+        if is_web_address(&text) { Some(Self(text)) } else { reject(issues, at, words::WEB_ADDRESS) }
     }
 }
 

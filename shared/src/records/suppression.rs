@@ -7,7 +7,7 @@ mod check;
 mod import;
 
 pub use check::{Points, ReadGuard, announce, read_guard, require_free, suppressed};
-pub use import::{ImportedSuppression, ImportedSuppressions, NewSuppressions, import};
+pub use import::{NewSuppressions, import};
 
 use uuid::Uuid;
 

@@ -284,10 +284,10 @@ impl BillingPlan {
 }
 
 /// The billing period of `user`: from its last refresh of credits to the next one, and on with the same length. Before
-/// the payment provider has told these times, it is the month (UTC).
+/// the payment provider has sent these times, it is the month (UTC).
 fn period_of(user: &User, now: Timestamp) -> BillingPeriod {
-    let told = user.last_credits_refresh.zip(user.next_credits_refresh);
-    let Some((last, next)) = told.filter(|(last, next)| last < next) else {
+    let sent = user.last_credits_refresh.zip(user.next_credits_refresh);
+    let Some((last, next)) = sent.filter(|(last, next)| last < next) else {
         let [starts_at, resets_at] = now.month();
         return BillingPeriod { starts_at, resets_at };
     };

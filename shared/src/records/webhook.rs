@@ -133,7 +133,7 @@ pub struct WebhookWithSecret {
 
 impl Schema for WebhookWithSecret {
     fn schema() -> Value {
-        let secret = member::<Secret>("secret", true, "Signs what is sent. It is told this once.");
+        let secret = member::<Secret>("secret", true, "Signs what is sent. It is answered this once.");
         titled(extended(Webhook::schema(), vec![secret]), "WebhookWithSecret", "A webhook with its newest secret.")
     }
 }

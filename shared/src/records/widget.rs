@@ -43,7 +43,7 @@ impl Widget {
     }
 
     /// The widget with what its answers show in place of an empty display name and provider. Clients list widgets by
-    /// the one, and tell them apart by the other.
+    /// the one, and distinguish them by the other.
     fn named(mut self) -> Self {
         let set = |text: &Option<String>| text.as_ref().is_some_and(|text| !text.is_empty());
         let channel = || self.widget_type.as_str().to_owned();
@@ -149,7 +149,7 @@ impl Schema for WidgetWithSecret {
         let secret = member::<Option<Secret>>(
             "secret",
             true,
-            "Signs the events to the connector. It is told once, by the request that first sets `connector_url`, and by each rotation; otherwise null.",
+            "Signs the events to the connector. It is answered once, by the request that first sets `connector_url`, and by each rotation; otherwise null.",
         );
         titled(extended(Widget::schema(), vec![secret]), "WidgetWithSecret", "A widget, with a secret that is new.")
     }

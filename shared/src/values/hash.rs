@@ -1,8 +1,9 @@
-//! SHA-256, and bytes in hexadecimal.
+//! SHA-256, ids that follow from a hash, and bytes in hexadecimal.
 
 use std::fmt::Write as _;
 
 use ring::digest::{Context, SHA256, SHA256_OUTPUT_LEN};
+use uuid::{Builder, Uuid};
 
 /// The SHA-256 of these parts, one after the other.
 pub fn sha256<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> [u8; SHA256_OUTPUT_LEN] {
@@ -11,6 +12,13 @@ pub fn sha256<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> [u8; SHA256_OUTP
     let mut hash = [0; SHA256_OUTPUT_LEN];
     hash.copy_from_slice(context.finish().as_ref());
     hash
+}
+
+/// An id that these parts always have, and no other parts.
+pub fn uuid_of<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Uuid {
+    let mut bytes = [0; 16];
+    bytes.copy_from_slice(&sha256(parts)[..16]);
+    Builder::from_custom_bytes(bytes).into_uuid()
 }
 
 /// `bytes` in lower-case hexadecimal.

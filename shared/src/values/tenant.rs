@@ -8,7 +8,7 @@ use crate::values::id::OrgId;
 ///
 /// The only public constructor is [`Tenant::operator`]. Handlers get their tenant from the API key, or for a signed
 /// request from the pointer to its sender, whose signature is checked. Functions on the stream get it from the changed
-/// item, and a function that is told of a new object gets it from the key of the object.
+/// item, and a function that gets the event of a new object gets it from the key of the object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tenant(OrgId);
 
@@ -37,7 +37,7 @@ impl Tenant {
     }
 
     /// The organisation of the object with this key, and the id of the object's record, for a function that the bucket
-    /// tells of new objects. The keys of objects come from [`ObjectKey`](crate::bucket::ObjectKey).
+    /// reports new objects. The keys of objects come from [`ObjectKey`](crate::bucket::ObjectKey).
     pub(crate) fn of_object(key: &str) -> Option<(Self, Uuid)> {
         let (org, id) = key.split_once('/')?;
         Some((Self(OrgId(org.parse().ok()?)), id.parse().ok()?))

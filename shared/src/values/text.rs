@@ -1,13 +1,19 @@
-//! Texts of callers, which have at most so many characters.
+//! Texts of callers: their longest lengths, and addresses in them.
 
 use std::fmt;
 use std::ops::Deref;
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use url::Url;
 
 use crate::input::schema::{MOST, Schema, Value};
 use crate::input::{Issues, Location, Parse, Raw, reject, text_of, words};
+
+/// Whether `text` is the address of a page or a file on the web.
+pub fn is_web_address(text: &str) -> bool {
+    Url::parse(text).is_ok_and(|url| ["https", "http"].contains(&url.scheme()))
+}
 
 /// A text of at most `LONGEST` characters. A stored one may be longer: the limit holds where a caller sends it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -24,7 +30,7 @@ pub type Prompt = Text<131_072>;
 pub type MessageText = Text<32_768>;
 /// The text of a message that is not empty.
 pub type SomeText = NonEmpty<32_768>;
-/// A caller's own identifier of what it tells. It is not empty.
+/// A caller's own identifier of what it reports. It is not empty.
 pub type ExternalId = NonEmpty<256>;
 
 impl<const LONGEST: usize> Text<LONGEST> {

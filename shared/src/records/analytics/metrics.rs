@@ -40,7 +40,7 @@ crate::choice! {
 }
 
 crate::choice! {
-    /// What counts are told apart by, apart from their time.
+    /// What counts are separated by, beside their time.
     pub enum Dimension {
         /// The assistant of a conversation.
         Assistant = "assistant_id",
@@ -71,7 +71,7 @@ pub struct MetricRow {
     pub metric: Metric,
     /// The record that changes.
     pub record: &'static str,
-    /// What its counts are told apart by. All rows of a metric have the same dimensions.
+    /// What its counts are separated by. All rows of a metric have the same dimensions.
     pub dimensions: &'static [Dimension],
     /// What a change counts. Times are those of the record: a change may be handled much later.
     count: fn(&Change) -> Result<Vec<MetricCount>, TableError>,
@@ -181,7 +181,7 @@ pub const METRICS: &[MetricRow] = &[
 ];
 
 impl Metric {
-    /// What its counts are told apart by.
+    /// What its counts are separated by.
     pub fn dimensions(self) -> &'static [Dimension] {
         METRICS.iter().find(|row| row.metric == self).map_or(&[], |row| row.dimensions)
     }

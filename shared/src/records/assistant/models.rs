@@ -63,7 +63,7 @@ impl LlmModelList {
 }
 
 impl CatalogueModel {
-    /// What to tell whoever uses the model; `None` if it is active.
+    /// What whoever uses the model should know; `None` if it is active.
     fn warning(&self) -> Option<String> {
         let Self { name, status, retires_on, replaced_by, .. } = self;
         let says = match status {
@@ -83,7 +83,7 @@ impl CatalogueModel {
 pub struct LlmModel(String);
 
 impl LlmModel {
-    /// What to tell whoever uses the model; `None` if it is active.
+    /// What whoever uses the model should know; `None` if it is active.
     pub fn warning(&self) -> Option<String> {
         match CATALOGUE.iter().find(|model| model.name == self.0) {
             Some(model) => model.warning(),

@@ -34,7 +34,7 @@ crate::object! {
         pub conversation_id: Option<ConversationId>,
         /// Why sending failed; null otherwise.
         pub error: Option<String>,
-        /// How the call or the message ended, as the connector has told; null until it tells.
+        /// How the call or the message ended, as the connector has reported; null until then.
         pub result: Option<OutcomeReport>,
         /// How many times it was dispatched.
         #[serde(default)]

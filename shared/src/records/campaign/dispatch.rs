@@ -8,12 +8,14 @@ use super::progress;
 use super::rate_limit;
 use super::reachable::Reachable;
 use super::storage;
+use super::waiting;
+use super::waiting::FirstWaiting;
 use crate::records::assistant::{Assistant, ConversationSettings};
 use crate::records::campaign::contact_pointers::StagedContacts;
 use crate::records::campaign::rate_limit::Limited;
 use crate::records::campaign::storage::campaign_of;
 use crate::records::campaign::{
-    Campaign, CampaignContact, CampaignText, Dispatch, Dispatched, Lease, Prepared, Unreached, together,
+    Campaign, CampaignContact, CampaignText, Dispatch, Dispatched, Lease, Prepared, Schedule, Unreached, together,
 };
 use crate::records::conversation;
 use crate::records::conversation::{Conversation, NewMessage, SenderType};
@@ -62,64 +64,154 @@ pub async fn send_campaigns(cx: &EventContext<'_>) -> Result<()> {
 
 /// Dispatches contacts of one campaign until `deadline`. The next tick continues.
 async fn send(cx: &EventContext<'_>, table: &Table, key: &Key, deadline: Timestamp) -> Result<()> {
-    let (clock, rate) = (&cx.service.clock, cx.service.config.rate());
+    let clock = &cx.service.clock;
     let Some(mut lease) = Lease::take(table, key, clock.now()).await? else { return Ok(()) };
-    let schedule = lease.campaign.schedule();
     let (run, read_from) = (lease.campaign.id.run(), clock.now());
     let (channel, extras) = futures_util::try_join!(
         CampaignChannel::of(table, lease.campaign.widget_id),
         storage::read_extras(table, run)
     )?;
-    let mut hidden = HiddenPlaces::of(extras.staged, read_from);
+    let hidden = HiddenPlaces::of(extras.staged, read_from);
     if let Some(CampaignText { version, text, .. }) = extras.text {
         (lease.campaign.text_version, lease.campaign.message) = (version, text);
     }
-    let places = lease.until();
-    let connected = matches!(&channel, CampaignChannel::Open(widget, _) if widget.connector_url.is_some());
-    let together = usize::try_from((rate / PART).clamp(1, together(connected))).unwrap_or(1);
-    let mut ahead = None;
-    while lease.next < places {
-        let closed = schedule.as_ref().filter(|schedule| !schedule.is_open(clock.now()));
-        if let Some(opens) = closed.and_then(|schedule| schedule.opens(clock.now())) {
-            return Ok(lease.interrupt(table, opens, clock.now()).await?);
-        }
-        if lease.next >= hidden.under_way {
-            let read_from = clock.now();
-            hidden = HiddenPlaces::of(storage::read_extras(table, run).await?.staged, read_from);
+    let sending = Sending { cx, table, channel, schedule: lease.campaign.schedule(), deadline };
+    let ended = match sending.send_places(&mut lease, hidden).await? {
+        Some(ended) => ended,
+        None => sending.send_waiting(&mut lease).await?,
+    };
+    let now = clock.now();
+    match ended {
+        Ended::Dispatched { again } => lease.finish(table, again, now).await?,
+        Ended::OutOfTime => lease.release(table, now).await?,
+        Ended::WindowClosed { opens } => lease.interrupt(table, opens, now).await?,
+        // Contacts that were dispatched are left out when the campaign continues.
+        Ended::QuotaReached => lease.defer(table, next_day(now), now).await?,
+        Ended::LeaseLost => {}
+    }
+    Ok(())
+}
+
+/// Why a tick ends its work on a campaign.
+enum Ended {
+    /// All contacts of the execution were dispatched.
+    Dispatched {
+        /// When the first contact that is left waits for its next attempt.
+        again: Option<Timestamp>,
+    },
+    /// The next tick continues.
+    OutOfTime,
+    /// The rest waits for the window.
+    WindowClosed {
+        /// When it opens.
+        opens: Timestamp,
+    },
+    /// The organisation may send nothing more today.
+    QuotaReached,
+    /// Another function has the lease, or the campaign is paused, cancelled or deleted.
+    LeaseLost,
+}
+
+/// A campaign that a tick sends.
+struct Sending<'a> {
+    cx: &'a EventContext<'a>,
+    table: &'a Table,
+    channel: CampaignChannel,
+    schedule: Option<Schedule>,
+    /// When the tick ends.
+    deadline: Timestamp,
+}
+
+impl Sending<'_> {
+    fn now(&self) -> Timestamp {
+        self.cx.service.clock.now()
+    }
+
+    /// When the window opens, if it is closed.
+    fn closed(&self) -> Option<Timestamp> {
+        let now = self.now();
+        self.schedule.as_ref().filter(|schedule| !schedule.is_open(now)).and_then(|schedule| schedule.opens(now))
+    }
+
+    /// How many contacts are dispatched in one transaction.
+    fn together(&self) -> usize {
+        let connected = matches!(&self.channel, CampaignChannel::Open(widget, _) if widget.connector_url.is_some());
+        let rate = self.cx.service.config.rate();
+        usize::try_from((rate / PART).clamp(1, together(connected))).unwrap_or(1)
+    }
+
+    /// Dispatches the contacts at the places of the execution; `None` after the last one.
+    async fn send_places(&self, lease: &mut Lease, mut hidden: HiddenPlaces) -> Result<Option<Ended>> {
+        let (places, together) = (lease.until(), self.together());
+        let mut ahead = None;
+        while lease.next < places {
+            if let Some(opens) = self.closed() {
+                return Ok(Some(Ended::WindowClosed { opens }));
+            }
             if lease.next >= hidden.under_way {
-                // The request that is adding them may still commit them.
-                return Ok(lease.release(table, clock.now()).await?);
+                let read_from = self.now();
+                let extras = storage::read_extras(self.table, lease.campaign.id.run()).await?;
+                hidden = HiddenPlaces::of(extras.staged, read_from);
+                if lease.next >= hidden.under_way {
+                    // The request that is adding them may still commit them.
+                    return Ok(Some(Ended::OutOfTime));
+                }
+            }
+            let end = places.min(hidden.under_way);
+            let found = match ahead.take() {
+                Some(chunk) => chunk,
+                None => self.chunk(&lease.campaign, (lease.next..end, &hidden)).await?,
+            };
+            let Some(Chunk { timed, next, again }) = found else { return Ok(Some(Ended::OutOfTime)) };
+            // At high rates the times of the next contacts are reserved before the current ones have passed.
+            let further = async {
+                if together == 1 || next >= end {
+                    return Ok(None);
+                }
+                self.chunk(&lease.campaign, (next..end, &hidden)).await.map(Some)
+            };
+            let (dispatched, further) = futures_util::join!(self.dispatch_all(&lease.campaign, &timed), further);
+            if let Err(Error::QuotaReached(_)) = dispatched {
+                return Ok(Some(Ended::QuotaReached));
+            }
+            dispatched?;
+            ahead = further?;
+            if !lease.renew(self.table, (next, again), self.now()).await? {
+                return Ok(Some(Ended::LeaseLost));
             }
         }
-        let end = places.min(hidden.under_way);
-        let until = Until { deadline, closes: schedule.as_ref().and_then(|schedule| schedule.closes(clock.now())) };
-        let found = match ahead.take() {
-            Some(chunk) => chunk,
-            None => chunk(cx, table, &lease.campaign, (lease.next..end, &hidden), until).await?,
-        };
-        let Some(Chunk { contacts, slots, next, again }) = found else {
-            return Ok(lease.release(table, clock.now()).await?);
-        };
-        // At high rates the times of the next contacts are reserved before the current ones have passed.
-        let further = async {
-            if together == 1 || next >= end {
-                return Ok(None);
+        Ok(None)
+    }
+
+    /// Dispatches the contacts that wait for another attempt and whose time has come.
+    async fn send_waiting(&self, lease: &mut Lease) -> Result<Ended> {
+        loop {
+            let now = self.now();
+            if now > self.deadline {
+                return Ok(Ended::OutOfTime);
             }
-            chunk(cx, table, &lease.campaign, (next..end, &hidden), until).await.map(Some)
-        };
-        let this = dispatch_all(cx, table, &lease.campaign, (&contacts, &slots, together), &channel);
-        let (dispatched, further) = futures_util::join!(this, further);
-        if let Err(Error::QuotaReached(_)) = dispatched {
-            // Contacts that were dispatched are left out when the campaign continues.
-            return Ok(lease.defer(table, next_day(clock.now()), clock.now()).await?);
-        }
-        dispatched?;
-        ahead = further?;
-        if !lease.renew(table, (next, again), clock.now()).await? {
-            return Ok(());
+            let FirstWaiting { items, contacts, again } =
+                waiting::first(self.table, &lease.campaign, self.count(), now).await?;
+            if items.is_empty() {
+                return Ok(Ended::Dispatched { again });
+            }
+            if let Some(opens) = self.closed().filter(|_| !contacts.is_empty()) {
+                return Ok(Ended::WindowClosed { opens });
+            }
+            let Some(timed) = self.at_their_times(&lease.campaign, contacts).await? else {
+                return Ok(Ended::OutOfTime);
+            };
+            match self.dispatch_all(&lease.campaign, &timed).await {
+                Err(Error::QuotaReached(_)) => return Ok(Ended::QuotaReached),
+                dispatched => dispatched?,
+            }
+            // A campaign that was stopped has left contacts out. So the items go only while it has the lease.
+            if !lease.renew(self.table, (lease.next, None), self.now()).await? {
+                return Ok(Ended::LeaseLost);
+            }
+            waiting::remove(self.table, items, &timed.left).await?;
         }
     }
-    Ok(lease.finish(table, clock.now()).await?)
 }
 
 /// The places of a campaign that are not dispatched now, according to its markers.
@@ -139,125 +231,119 @@ impl HiddenPlaces {
     }
 }
 
-/// The time after which no more contacts are dispatched.
-#[derive(Debug, Clone, Copy)]
-struct Until {
-    /// When the tick ends.
-    deadline: Timestamp,
-    /// When the window closes, if it closes.
-    closes: Option<Timestamp>,
-}
-
-impl Until {
-    /// Whether a contact may be dispatched at `at`.
-    fn allows(self, at: Timestamp) -> bool {
-        self.closes.is_none_or(|closes| at < closes)
-    }
+/// Contacts, with the times at which they are dispatched.
+struct Timed {
+    contacts: Vec<CampaignContact>,
+    /// A time for each of them.
+    slots: Vec<Timestamp>,
+    /// Contacts that wait for the window.
+    left: Vec<CampaignContact>,
 }
 
 /// Contacts that are dispatched before the lease is renewed.
 struct Chunk {
-    /// The contacts.
-    contacts: Vec<CampaignContact>,
-    /// The times at which they are dispatched, one for each contact.
-    slots: Vec<Timestamp>,
+    timed: Timed,
     /// The place after the last of them.
     next: u32,
     /// The first time at which a contact that was passed over may be dispatched again.
     again: Option<Timestamp>,
 }
 
-/// The next contacts to dispatch; `None` if the first one would be later than `deadline`. Contacts that were dispatched
-/// before get their parked deliveries made ready.
-async fn chunk(
-    cx: &EventContext<'_>,
-    table: &Table,
-    campaign: &Campaign,
-    (places, hidden): (Range<u32>, &HiddenPlaces),
-    until: Until,
-) -> Result<Option<Chunk>> {
-    let (clock, rate) = (&cx.service.clock, cx.service.config.rate());
-    let count = CHUNK.max(rate / 2).min(rate);
-    let (mut next, mut window) = (places.start, count);
-    let (mut contacts, mut again) = (Vec::new(), None);
-    while contacts.is_empty() && next < places.end {
-        if clock.now() > until.deadline {
-            return Ok(None);
-        }
-        let end = places.end.min(next + window);
-        let found = storage::contacts_at(table, campaign, next..end).await?;
-        let dispatched = found.iter().filter(|contact| contact.is_dispatched_in(campaign));
-        try_join_all(dispatched.map(|contact| progress::unpark_delivery(table, campaign, contact, clock.now())))
-            .await?;
-        contacts = found;
-        let is_dead = |contact: &CampaignContact| hidden.dead.iter().any(|staged| staged.has(contact.id));
-        contacts.retain(|contact| contact.is_waiting_in(campaign) && !is_dead(contact));
-        let now = clock.now();
-        again = contacts.iter().filter_map(|contact| contact.next_attempt_at.filter(|at| *at > now)).chain(again).min();
-        contacts.retain(|contact| contact.next_attempt_at.is_none_or(|at| at <= now));
-        next = end;
-        window = SEARCH.max(count);
-        // Contacts after the last one wait for the next chunk.
-        if let Some(first_left) = contacts.get(count as usize).and_then(|contact| contact.id.place()) {
-            next = first_left;
-            contacts.truncate(count as usize);
-        }
+impl Sending<'_> {
+    /// How many contacts are dispatched before the lease is renewed.
+    fn count(&self) -> u32 {
+        let rate = self.cx.service.config.rate();
+        CHUNK.max(rate / 2).min(rate)
     }
-    let wanted = u32::try_from(contacts.len()).unwrap_or(u32::MAX);
-    let slots = match campaign.widget_id.filter(|_| wanted > 0) {
-        None => contacts.iter().map(|_| clock.now()).collect(),
-        Some(widget) => {
-            let limited = (widget, Limited::Dispatch);
-            rate_limit::reserve(table, limited, wanted, rate, clock.now(), until.deadline).await?
-        }
-    };
-    let open = slots.iter().take_while(|slot| until.allows(**slot)).count();
-    if open == 0 && wanted > 0 {
-        return Ok(None);
-    }
-    // The rest of them wait for the window.
-    if let Some(place) = contacts.get(open).and_then(|contact| contact.id.place()) {
-        next = place;
-        contacts.truncate(open);
-    }
-    Ok(Some(Chunk { contacts, slots, next, again }))
-}
 
-/// Dispatches contacts in groups of `together`, each contact at its time or later.
-async fn dispatch_all(
-    cx: &EventContext<'_>,
-    table: &Table,
-    campaign: &Campaign,
-    (contacts, slots, together): (&[CampaignContact], &[Timestamp], usize),
-    channel: &CampaignChannel,
-) -> Result<()> {
-    let groups: Vec<&[CampaignContact]> = contacts.chunks(together).collect();
-    let mut prepared = None;
-    for (index, group) in groups.iter().enumerate() {
-        if let Some(last) = slots.get(index * together + group.len() - 1) {
-            cx.service.clock.sleep_until(*last).await;
+    /// The next contacts to dispatch; `None` if the first one would be later than the tick works. Contacts that were
+    /// dispatched before get their parked deliveries made ready.
+    async fn chunk(&self, campaign: &Campaign, (places, hidden): (Range<u32>, &HiddenPlaces)) -> Result<Option<Chunk>> {
+        let (table, count) = (self.table, self.count());
+        let (mut next, mut window) = (places.start, count);
+        let (mut contacts, mut again) = (Vec::new(), None);
+        while contacts.is_empty() && next < places.end {
+            if self.now() > self.deadline {
+                return Ok(None);
+            }
+            let end = places.end.min(next + window);
+            let found = storage::contacts_at(table, campaign, next..end).await?;
+            let dispatched = found.iter().filter(|contact| contact.is_dispatched_in(campaign));
+            try_join_all(dispatched.map(|contact| progress::unpark_delivery(table, campaign, contact, self.now())))
+                .await?;
+            contacts = found;
+            let is_dead = |contact: &CampaignContact| hidden.dead.iter().any(|staged| staged.has(contact.id));
+            contacts.retain(|contact| contact.is_waiting_in(campaign) && !is_dead(contact));
+            let now = self.now();
+            let later = contacts.iter().filter_map(|contact| contact.next_attempt_at.filter(|at| *at > now));
+            again = later.chain(again).min();
+            contacts.retain(|contact| contact.next_attempt_at.is_none_or(|at| at <= now));
+            next = end;
+            window = SEARCH.max(count);
+            // Contacts after the last one wait for the next chunk.
+            if let Some(first_left) = contacts.get(count as usize).and_then(|contact| contact.id.place()) {
+                next = first_left;
+                contacts.truncate(count as usize);
+            }
         }
-        // The next group is prepared at the same time.
-        let next = async {
-            match (groups.get(index + 1), channel) {
-                (Some(next), CampaignChannel::Open(widget, assistant)) if together > 1 => {
-                    prepare(cx, table, campaign, next, (widget, *assistant)).await.map(Some)
-                }
-                _ => Ok(None),
+        let Some(timed) = self.at_their_times(campaign, contacts).await? else { return Ok(None) };
+        next = timed.left.first().and_then(|contact| contact.id.place()).unwrap_or(next);
+        Ok(Some(Chunk { timed, next, again }))
+    }
+
+    /// Reserves the times of `contacts`; `None` if the first one would be later than the tick works, or than the window
+    /// closes.
+    async fn at_their_times(&self, campaign: &Campaign, mut contacts: Vec<CampaignContact>) -> Result<Option<Timed>> {
+        let (now, rate) = (self.now(), self.cx.service.config.rate());
+        let wanted = u32::try_from(contacts.len()).unwrap_or(u32::MAX);
+        let slots = match campaign.widget_id.filter(|_| wanted > 0) {
+            None => contacts.iter().map(|_| now).collect(),
+            Some(widget) => {
+                let limited = (widget, Limited::Dispatch);
+                rate_limit::reserve(self.table, limited, wanted, rate, now, self.deadline).await?
             }
         };
-        let this = dispatch(cx, table, campaign, (group, prepared.take()), channel);
-        match futures_util::join!(this, next) {
-            (Ok(()), next) => prepared = next?,
-            (Err(error), next) => {
-                if let Ok(Some(prepared)) = next {
-                    prepared.give_back(table).await;
+        let closes = self.schedule.as_ref().and_then(|schedule| schedule.closes(now));
+        let open = slots.iter().take_while(|slot| closes.is_none_or(|closes| **slot < closes)).count();
+        if open == 0 && wanted > 0 {
+            return Ok(None);
+        }
+        let left = contacts.split_off(open.min(contacts.len()));
+        Ok(Some(Timed { contacts, slots, left }))
+    }
+
+    /// Dispatches contacts in groups, each contact at its time or later.
+    async fn dispatch_all(&self, campaign: &Campaign, Timed { contacts, slots, .. }: &Timed) -> Result<()> {
+        let Self { cx, table, channel, .. } = self;
+        let together = self.together();
+        let groups: Vec<&[CampaignContact]> = contacts.chunks(together).collect();
+        let mut prepared = None;
+        for (index, group) in groups.iter().enumerate() {
+            if let Some(last) = slots.get(index * together + group.len() - 1) {
+                cx.service.clock.sleep_until(*last).await;
+            }
+            // The next group is prepared at the same time.
+            let next = async {
+                match (groups.get(index + 1), channel) {
+                    (Some(next), CampaignChannel::Open(widget, assistant)) if together > 1 => {
+                        prepare(cx, table, campaign, next, (widget, *assistant)).await.map(Some)
+                    }
+                    _ => Ok(None),
                 }
-                return Err(error);
+            };
+            let this = dispatch(cx, table, campaign, (group, prepared.take()), channel);
+            match futures_util::join!(this, next) {
+                (Ok(()), next) => prepared = next?,
+                (Err(error), next) => {
+                    if let Ok(Some(prepared)) = next {
+                        prepared.give_back(table).await;
+                    }
+                    return Err(error);
+                }
             }
         }
+        Ok(())
     }
-    Ok(())
 }
 
 /// An assistant, with what it says about the conversations that a campaign opens.

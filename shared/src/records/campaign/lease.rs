@@ -85,12 +85,12 @@ impl Lease {
     }
 
     /// Ends the lease of a campaign whose contacts were all dispatched: it is due again at its next execution, if there
-    /// is one.
+    /// is one, or when a contact that waits is tried `again`.
     ///
     /// # Errors
     /// [`TableError`].
-    pub async fn finish(self, table: &Table, now: Timestamp) -> Result<(), TableError> {
-        let finish = CampaignStep::Finish { lease: self.expires_at() };
+    pub async fn finish(self, table: &Table, again: Option<Timestamp>, now: Timestamp) -> Result<(), TableError> {
+        let finish = CampaignStep::Finish { lease: self.expires_at(), again };
         step(table, self.stored, finish, now).await.map(drop)
     }
 

@@ -4,6 +4,7 @@
 use super::counts::Tally;
 use super::state::CampaignStep;
 use super::storage::{as_read, with_campaign};
+use super::waiting;
 use super::{Campaign, CampaignContact, CampaignStatus, ContactStatus};
 use crate::input::Location;
 use crate::records::outcome::{NewOutcome, OutcomeReport, ReportedOutcome};
@@ -107,7 +108,7 @@ async fn reporting(
     campaign: &Campaign,
     now: Timestamp,
 ) -> Result<bool, TableError> {
-    // The stream takes the contact by its record, and tells of the outcome.
+    // The stream takes the contact by its record, and emits an event of the outcome.
     let change = UpdateExpression::new()
         .add("version", number(1))
         .set("status", text(is.status.as_str()))
@@ -127,10 +128,11 @@ async fn reporting(
     let mut transaction = Transaction::new(table);
     transaction.write(change.when(as_read(was)));
     transaction.write_all(tally.write(table, is.id));
-    if let Some(at) = is.next_attempt_at
-        && !waking(&mut transaction, campaign, at, now)?
-    {
-        return Ok(false);
+    if let Some(at) = is.next_attempt_at {
+        transaction.write(waiting::noting(table, was, at));
+        if !waking(&mut transaction, campaign, at, now)? {
+            return Ok(false);
+        }
     }
     was_done(transaction.commit().await)
 }

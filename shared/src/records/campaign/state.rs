@@ -95,6 +95,8 @@ pub enum CampaignStep {
     Finish {
         /// The current lease.
         lease: Timestamp,
+        /// When the first contact that waits may be dispatched again.
+        again: Option<Timestamp>,
     },
     /// A contact waits for another attempt, which may begin at `at`.
     Again {
@@ -162,7 +164,7 @@ impl Campaign {
     }
 
     /// The only function that stores a phase.
-    fn enter(&mut self, phase: CampaignPhase) {
+    pub(super) fn enter(&mut self, phase: CampaignPhase) {
         (self.status, self.due_at) = match phase {
             CampaignPhase::NotStarted => (CampaignStatus::NotStarted, None),
             CampaignPhase::Waiting { at } => (CampaignStatus::ToBeRun, Some(at)),
@@ -208,9 +210,9 @@ impl Campaign {
                 if now < due {
                     return None;
                 }
-                // Contacts that wait for another attempt come before a new execution: a pass over all of them finds them.
+                // Contacts that wait for another attempt come before a new execution.
                 if self.until_place.is_none() && self.again_at.is_some_and(|at| at <= now) {
-                    self.rewind();
+                    self.try_again();
                 }
                 // An execution ends with the last contact that the campaign has when the execution begins.
                 self.until_place = self.until_place.or(Some(self.places()));
@@ -227,7 +229,7 @@ impl Campaign {
             | CampaignStep::Release { lease }
             | CampaignStep::Interrupt { lease, .. }
             | CampaignStep::Defer { lease, .. }
-            | CampaignStep::Finish { lease }
+            | CampaignStep::Finish { lease, .. }
                 if phase != (CampaignPhase::Sending { lease }) =>
             {
                 return None;
@@ -236,13 +238,16 @@ impl Campaign {
             CampaignStep::Again { at } => self.await_attempt(at, now),
             CampaignStep::Renew { next, until, again, .. } => {
                 self.next_place = next;
-                self.again_at = self.again_at.into_iter().chain(again).min();
+                self.note_attempt(again);
                 self.enter(CampaignPhase::Sending { lease: until });
             }
             CampaignStep::Release { .. } => self.enter(CampaignPhase::Sending { lease: now }),
             CampaignStep::Interrupt { opens, .. } => self.enter(CampaignPhase::Waiting { at: opens }),
             CampaignStep::Defer { at, .. } => self.enter(CampaignPhase::Queued { at }),
-            CampaignStep::Finish { .. } => self.finish(now),
+            CampaignStep::Finish { again, .. } => {
+                self.note_attempt(again);
+                self.finish(now);
+            }
         }
         Some(self)
     }
@@ -278,34 +283,9 @@ impl Campaign {
     }
 
     /// Waits for the next attempt of a contact, if one waits.
-    fn rest(&mut self, now: Timestamp) {
+    pub(super) fn rest(&mut self, now: Timestamp) {
         let next = self.soonest(None, now);
         self.enter(next.map_or(CampaignPhase::Dispatched, |at| CampaignPhase::Waiting { at }));
-    }
-
-    /// When the next step begins: at `next`, or earlier where a contact waits for another attempt.
-    fn soonest(&self, next: Option<Timestamp>, now: Timestamp) -> Option<Timestamp> {
-        let again = self.again_at.map(|at| at.max(now)).and_then(|at| match self.schedule() {
-            Some(schedule) => schedule.opens(at),
-            None => Some(at),
-        });
-        next.into_iter().chain(again).min()
-    }
-
-    /// Notes that a contact waits for another attempt at `at`. A pass under way ends first.
-    fn await_attempt(&mut self, at: Timestamp, now: Timestamp) {
-        self.again_at = self.again_at.into_iter().chain([at]).min();
-        match self.phase() {
-            CampaignPhase::Dispatched | CampaignPhase::Completed => {
-                self.rest(now);
-                self.touch(now);
-            }
-            CampaignPhase::Waiting { at: next } if self.until_place.is_none() => {
-                let at = self.soonest(Some(next), now).unwrap_or(next);
-                self.enter(CampaignPhase::Waiting { at });
-            }
-            _ => {}
-        }
     }
 
     /// Gives a new campaign the `status` with which it is created. Only its schedule says when it is sent.
@@ -457,7 +437,11 @@ impl Campaign {
         let next = if under_way {
             schedule.opens(now.max(schedule.start))
         } else {
-            (self.until_place, self.unscheduled) = (None, false);
+            if self.until_place.take().is_some() {
+                // The contacts that wait for another attempt come at the end of an execution.
+                self.note_attempt(Some(now));
+            }
+            self.unscheduled = false;
             let next = self.execution_at.and_then(|at| if at > now { Some(at) } else { schedule.opens(now) });
             self.soonest(next, now)
         };
@@ -613,7 +597,7 @@ mod tests {
                 (CampaignStep::Release { lease }, CampaignPhase::Sending { lease: at(0) }),
                 (CampaignStep::Interrupt { lease, opens }, CampaignPhase::Waiting { at: opens }),
                 (CampaignStep::Defer { lease, at: opens }, CampaignPhase::Queued { at: opens }),
-                (CampaignStep::Finish { lease }, CampaignPhase::Dispatched),
+                (CampaignStep::Finish { lease, again: None }, CampaignPhase::Dispatched),
             ]
         };
         for (step, after) in steps(lease) {
@@ -631,22 +615,65 @@ mod tests {
         assert_eq!(stepped(false, CampaignStep::Complete { round: ROUND + 1 }, at(0)), [None; PHASES]);
     }
 
+    /// A campaign that is done with its contacts, of which one waits for another attempt at 100.
+    fn awaiting() -> Campaign {
+        let mut campaign = in_phase(CampaignPhase::Completed, true);
+        (campaign.next_place, campaign.execution_at, campaign.last_run_at) = (2, None, Some(at(70)));
+        campaign.after(CampaignStep::Again { at: at(100) }, at(80)).unwrap()
+    }
+
+    #[test]
+    fn a_pass_for_further_attempts_has_no_places() {
+        let campaign = awaiting();
+        assert_eq!(campaign.phase(), CampaignPhase::Waiting { at: at(100) });
+        let leased = campaign.after(CampaignStep::Lease { until: at(190) }, at(100)).unwrap();
+        assert_eq!((leased.next_place, leased.until_place, leased.again_at), (2, Some(2), None));
+        // A report during the pass notes its own time.
+        let leased = leased.after(CampaignStep::Again { at: at(300) }, at(101)).unwrap();
+        let finished = |again| leased.clone().after(CampaignStep::Finish { lease: at(190), again }, at(110)).unwrap();
+        for (again, next) in [(None, at(300)), (Some(at(400)), at(300)), (Some(at(200)), at(200))] {
+            assert_eq!(finished(again).phase(), CampaignPhase::Waiting { at: next });
+        }
+        assert_eq!(finished(None).last_run_at, Some(at(70)));
+    }
+
+    #[test]
+    fn a_pass_that_a_window_has_cut_short_begins_again() {
+        let leased = awaiting().after(CampaignStep::Lease { until: at(190) }, at(100)).unwrap();
+        let mut cut = leased.after(CampaignStep::Interrupt { lease: at(190), opens: at(600) }, at(110)).unwrap();
+        // The schedule has changed, and the window is open.
+        cut.plan(at(200));
+        assert_eq!((cut.phase(), cut.again_at), (CampaignPhase::Waiting { at: at(200) }, Some(at(200))));
+    }
+
+    #[test]
+    fn a_pass_looks_at_all_places_while_a_contact_without_item_waits() {
+        let older = Campaign { lists_waiting: false, ..awaiting() };
+        let leased = older.after(CampaignStep::Lease { until: at(190) }, at(100)).unwrap();
+        assert_eq!((leased.next_place, leased.until_place), (0, Some(2)));
+        let finish = CampaignStep::Finish { lease: at(190), again: None };
+        let passed = Campaign { next_place: 2, ..leased }.after(finish, at(110)).unwrap();
+        assert!(!passed.lists_waiting);
+        let again = passed.after(CampaignStep::Again { at: at(300) }, at(120)).unwrap();
+        assert!(again.lists_waiting);
+    }
+
     #[test]
     fn a_finished_execution_waits_for_the_next_one() {
         let mut campaign = in_phase(CampaignPhase::Waiting { at: at(60) }, true);
         campaign.interval = Some(serde_json::from_value(json!(60)).unwrap());
         let leased = campaign.after(CampaignStep::Lease { until: at(150) }, at(60)).unwrap();
-        let finished = leased.after(CampaignStep::Finish { lease: at(150) }, at(70)).unwrap();
+        let finished = leased.after(CampaignStep::Finish { lease: at(150), again: None }, at(70)).unwrap();
         assert_eq!(finished.phase(), CampaignPhase::Waiting { at: at(60 + 3600) });
         assert_eq!((finished.last_run_at, finished.next_place), (Some(at(70)), 2));
         // The contacts that were added to the last execution are sent before it ends.
         let mut last = in_phase(CampaignPhase::Waiting { at: at(60) }, true);
         last = last.after(CampaignStep::Lease { until: at(150) }, at(60)).unwrap();
         last.grow(3, at(61));
-        let open = last.after(CampaignStep::Finish { lease: at(150) }, at(70)).unwrap();
+        let open = last.after(CampaignStep::Finish { lease: at(150), again: None }, at(70)).unwrap();
         assert_eq!((open.phase(), open.next_place), (CampaignPhase::Sending { lease: at(70) }, 2));
         let again = open.after(CampaignStep::Lease { until: at(200) }, at(70)).unwrap();
-        let ended = again.after(CampaignStep::Finish { lease: at(200) }, at(80)).unwrap();
+        let ended = again.after(CampaignStep::Finish { lease: at(200), again: None }, at(80)).unwrap();
         assert_eq!((ended.phase(), ended.last_run_at), (CampaignPhase::Dispatched, Some(at(80))));
     }
 }

@@ -15,6 +15,7 @@ use super::counts::{ContactResults, Tally};
 use super::state::ContactTotals;
 use super::text;
 use super::text::{CampaignText, present_text};
+use super::waiting;
 use super::{Campaign, CampaignContact, CampaignStatus, ContactStatus, RunId, RunMarker};
 use crate::records::campaign::run_pointer;
 use crate::records::contact::Contact;
@@ -72,7 +73,7 @@ fn deleted_contacts(tenant: &Tenant, run: RunId, number: u32) -> Key {
 impl Partitions for Campaign {
     fn partitions(tenant: &Tenant, id: Uuid) -> Vec<String> {
         let run = CampaignId(id).run();
-        pointer_partitions(tenant, run).chain([run_pointer(tenant, run).pk]).collect()
+        pointer_partitions(tenant, run).chain([waiting::partition(tenant, run), run_pointer(tenant, run).pk]).collect()
     }
 }
 

@@ -5,14 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::StreamExt as _;
 use futures_util::stream::iter;
-use serde::Serialize;
 use uuid::Uuid;
 
 use super::custom::{CustomFields, CustomValues};
 use super::{Contact, ContactFields, Upsert, WantedContact};
 use crate::input::each::Each;
-use crate::input::schema::{Schema, Value, object, titled};
-use crate::input::{Issue, Issues, Location, member};
+use crate::input::{Issues, Location};
+use crate::operations::import::{Imported, ImportedAll, issues_of};
 use crate::request::context::Context;
 use crate::request::error::{Error, Result};
 use crate::request::response::Upserted;
@@ -39,57 +38,6 @@ crate::input! {
     }
 }
 
-crate::choice! {
-    /// What an import did with a contact or a suppression.
-    pub enum ImportOutcome {
-        /// It is new.
-        Created = "created",
-        /// It existed, and has what was sent.
-        Updated = "updated",
-        /// Nothing was done; the issues tell why.
-        Failed = "failed",
-    }
-}
-
-/// What an import did with one contact.
-#[derive(Debug, Serialize)]
-pub struct ImportedContact {
-    /// Position of the contact in the request, from 0.
-    pub index: u64,
-    /// Identifier of the contact; null if it failed.
-    pub id: Option<ContactId>,
-    /// What the service did with the contact.
-    pub outcome: ImportOutcome,
-    /// Why the contact failed; empty otherwise.
-    pub issues: Issues,
-}
-
-/// What an import did.
-#[derive(Debug, Serialize)]
-pub struct ImportedContacts {
-    /// One result for each contact, in the order of the request.
-    pub items: Vec<ImportedContact>,
-}
-
-impl Schema for ImportedContact {
-    fn schema() -> Value {
-        let members = vec![
-            member::<u64>("index", true, "Its place in the request, from 0."),
-            member::<Option<ContactId>>("id", true, "Its identifier; null where it failed."),
-            member::<ImportOutcome>("outcome", true, "What was done."),
-            member::<Vec<Issue>>("issues", true, "What is wrong with it."),
-        ];
-        titled(object(members), "ImportedContact", "What an import did with one contact.")
-    }
-}
-
-impl Schema for ImportedContacts {
-    fn schema() -> Value {
-        let items = member::<Vec<ImportedContact>>("items", true, "One for each contact, in their order.");
-        titled(object(vec![items]), "ImportedContacts", "What an import did.")
-    }
-}
-
 /// The result of the contact at an index.
 type Outcome = (usize, Result<Upserted<ContactId>, Issues>);
 
@@ -104,7 +52,7 @@ struct Wanted {
 ///
 /// # Errors
 /// An error of the database: some contacts may have been written. A repeat continues.
-pub async fn import(cx: &Context<'_>, new: NewContacts) -> Result<ImportedContacts> {
+pub async fn import(cx: &Context<'_>, new: NewContacts) -> Result<ImportedAll<Contact>> {
     let table = &cx.table;
     let org = cx.tenant.org();
     let mut outcomes: BTreeMap<usize, Result<Upserted<ContactId>, Issues>> = BTreeMap::new();
@@ -129,8 +77,8 @@ pub async fn import(cx: &Context<'_>, new: NewContacts) -> Result<ImportedContac
     for wave in waves {
         outcomes.extend(import_wave(table, wave).await?);
     }
-    let items = outcomes.into_iter().map(|(index, outcome)| ImportedContact::of(index, outcome));
-    Ok(ImportedContacts { items: items.collect() })
+    let items = outcomes.into_iter().map(|(index, outcome)| Imported::of(index, outcome));
+    Ok(ImportedAll { items: items.collect() })
 }
 
 /// The values of the custom fields of each contact. Those of a contact that has issues anyway do not matter.
@@ -245,17 +193,6 @@ fn outcome(index: usize, upserted: Upserted<Contact>) -> Outcome {
     (index, Ok(upserted))
 }
 
-impl ImportedContact {
-    fn of(index: usize, outcome: Result<Upserted<ContactId>, Issues>) -> Self {
-        let (id, outcome, issues) = match outcome {
-            Ok(Upserted::Created(id)) => (Some(id), ImportOutcome::Created, Issues::new()),
-            Ok(Upserted::Updated(id)) => (Some(id), ImportOutcome::Updated, Issues::new()),
-            Err(issues) => (None, ImportOutcome::Failed, issues),
-        };
-        Self { index: index as u64, id, outcome, issues }
-    }
-}
-
 fn place_of(index: usize) -> Location {
     Location::body().name("contacts").index(index)
 }
@@ -267,10 +204,5 @@ fn valid(
     index: usize,
     values: Result<CustomValues, Issues>,
 ) -> Result<WantedContact, Issues> {
-    match fields.wanted(org, place_of(index), values) {
-        Ok(wanted) => Ok(wanted),
-        Err(Error::Invalid(issues)) => Err(issues),
-        Err(Error::Forbidden(at, message)) => Err(vec![at.issue("forbidden", message)]),
-        Err(other) => Err(vec![place_of(index).issue("value_error", other.to_string())]),
-    }
+    fields.wanted(org, place_of(index), values).map_err(|error| issues_of(error, &place_of(index)))
 }

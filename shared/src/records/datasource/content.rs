@@ -1,4 +1,4 @@
-//! Tells whether the first bytes of a file have the type that its upload named.
+//! Checks whether the first bytes of a file have the type that its upload named.
 
 /// The type of bytes about which nothing is promised.
 pub const BYTES: &str = "application/octet-stream";
@@ -17,7 +17,7 @@ fn fits(declared: &str, bytes: &[u8]) -> bool {
     let is_known = infer::is_mime_supported(&essence);
     match infer::get(bytes) {
         Some(found) => family(found.mime_type()) == family(&essence) || (!is_known && family(&essence) == essence),
-        // A type that has no mark of its own cannot be told from its beginning.
+        // A type that has no mark of its own cannot be recognised by its beginning.
         None => !is_known,
     }
 }
@@ -38,7 +38,7 @@ fn is_text(bytes: &[u8]) -> bool {
     has_mark || !bytes.iter().any(is_binary) || (is_utf8 && infer::get(bytes).is_none())
 }
 
-/// What the beginning of a file can tell: one container may hold sound or pictures that move, and most documents of
+/// What the beginning of a file can show: one container may hold sound or pictures that move, and most documents of
 /// offices are archives.
 fn family(essence: &str) -> &str {
     let begins = |with: &[&str]| with.iter().any(|with| essence.starts_with(with));

@@ -1,6 +1,6 @@
-//! Notes when the bytes of a file have arrived: the bucket tells of each new object.
+//! Notes when the bytes of a file have arrived: the bucket reports each new object.
 //!
-//! The same object may be told twice, and two objects of one file in the wrong order: the later time counts.
+//! The same object may be reported twice, and two objects of one file in the wrong order: the later time counts.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -44,7 +44,7 @@ struct GivenUp<'a> {
     request_payload: &'a RawValue,
 }
 
-/// The object of which `note-upload` was told when it gave up; `None` if `report` is about something else.
+/// The object that `note-upload` got when it gave up; `None` if `report` is about something else.
 pub fn given_up(report: &[u8]) -> Option<NewObject> {
     let report: GivenUp<'_> = serde_json::from_slice(report).ok()?;
     let source = Source::body(Some(report.request_payload.get().as_bytes())).ok()?;

@@ -26,7 +26,7 @@ pub struct RecordKinds {
     pub is_fixed: bool,
     /// It was removed.
     pub deleted: EventKind,
-    /// Changes with a name of their own: the first one that fits is told in place of `updated`.
+    /// Changes with a name of their own: the first one that fits is emitted in place of `updated`.
     pub facts: &'static [Fact],
 }
 
@@ -63,7 +63,7 @@ macro_rules! kinds {
     (@fixed) => { false };
     (@fixed fixed) => { true };
     ($($record:literal $name:literal $($fixed:ident)? $([$($fact:ident $sign:expr),*])?;)*) => {
-        /// The records whose changes are told.
+        /// The records whose changes are events.
         pub const RECORDS: &[RecordKinds] = &[$(RecordKinds {
             record: $record,
             created: EventKind(concat!($name, ".created")),
@@ -161,7 +161,7 @@ impl EventKind {
     /// A test of a webhook.
     pub const WEBHOOK_TEST: Self = Self("webhook.test");
 
-    /// What is told of conversations and their messages.
+    /// The events of conversations and their messages.
     pub const OF_CONVERSATIONS: &[Self] = &[
         Self::CONVERSATION_OPENED,
         Self::CONVERSATION_UPDATED,
@@ -174,14 +174,14 @@ impl EventKind {
         &[Self::CAMPAIGN_MESSAGE, Self::CAMPAIGN_CALL, Self::MESSAGE_REQUESTED, Self::CALL_REQUESTED];
 
     /// The kinds to which a webhook may subscribe.
-    pub fn told() -> impl Iterator<Item = Self> {
+    pub fn emitted() -> impl Iterator<Item = Self> {
         let others = Self::OF_CONVERSATIONS.iter().copied().chain([Self::CAMPAIGN_CONTACT_UPDATED]);
         RECORDS.iter().flat_map(RecordKinds::all).chain(others)
     }
 
     /// Every kind.
     pub fn every() -> impl Iterator<Item = Self> {
-        Self::told().chain(Self::OF_CONNECTORS.iter().copied()).chain([Self::WEBHOOK_TEST])
+        Self::emitted().chain(Self::OF_CONNECTORS.iter().copied()).chain([Self::WEBHOOK_TEST])
     }
 
     /// The word itself.

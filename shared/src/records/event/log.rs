@@ -232,7 +232,7 @@ async fn first_since(table: &Table, mut low: u64, since: Timestamp) -> std::resu
     let mut high = last_page(table).await?.map_or(0, |last| last + 1);
     while low < high {
         let middle = low + (high - low) / 2;
-        // Pages that have expired are missing: the next one tells as much.
+        // Pages that have expired are missing: the next one shows that.
         match pages_from(table, middle, 1).await?.first() {
             Some(page) if page.at < since => low = page.number + 1,
             _ => high = middle,

@@ -1,5 +1,5 @@
-//! Changes of conversations that wait to be told: at most one event a minute tells of new messages and of changed fields
-//! of a conversation. The tick tells of them, so that the last change of a minute is told, too.
+//! Changes of conversations whose event waits: a conversation has at most one event a minute for new messages and
+//! changed fields. The tick emits it, so that the last change of a minute has an event, too.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +17,7 @@ use crate::values::time::Timestamp;
 /// Seconds between two events about changes of a conversation.
 const MINUTE: i64 = 60;
 
-/// The changes of a conversation that are not told yet.
+/// The changes of a conversation that have no event yet.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct NotedChanges {
     /// The conversation.
@@ -43,7 +43,7 @@ pub async fn note(table: &Table, conversation: ConversationId, now: Timestamp) -
     Ok(table.store.update(&key(&table.tenant, conversation), &noting, None).await.map(drop)?)
 }
 
-/// The changes that the item of `key` notes; `None` if they were told meanwhile.
+/// The changes that the item of `key` notes; `None` if their event was emitted meanwhile.
 ///
 /// # Errors
 /// [`TableError`].
@@ -51,7 +51,7 @@ pub async fn at(table: &Table, key: &Key) -> Result<Option<NotedChanges>, TableE
     table.store.get(key).await?.map(from_item).transpose()
 }
 
-/// Removes `pending`, unless further changes were noted meanwhile: the next tick tells of these. Returns whether it is
+/// Removes `pending`, unless further changes were noted meanwhile: the next tick emits these. Returns whether it is
 /// removed.
 ///
 /// # Errors

@@ -6,11 +6,11 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use serde_json::value::RawValue;
-use url::Url;
 
 use crate::input::{Issues, Location, Parse, Raw, Source, reject, words};
 use crate::records::contact_point::{Email, PhoneNumber};
 use crate::values::json::{JsonArray, JsonObject};
+use crate::values::text::is_web_address;
 use crate::values::time::DateOrTime;
 
 /// A type of values that the service checks.
@@ -155,8 +155,7 @@ fn choices(raw: Raw<'_>) -> Option<Vec<String>> {
 
 fn check_url(value: Raw<'_>, at: &Location, issues: &mut Issues) -> Option<()> {
     let text = value.text(at, issues)?;
-    let is_page = Url::parse(&text).is_ok_and(|url| ["http", "https"].contains(&url.scheme()));
-    if is_page { Some(()) } else { reject(issues, at, words::URL) }
+    if is_web_address(&text) { Some(()) } else { reject(issues, at, words::URL) }
 }
 
 #[cfg(test)]

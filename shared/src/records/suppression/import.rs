@@ -4,16 +4,14 @@ use std::collections::BTreeMap;
 
 use futures_util::StreamExt as _;
 use futures_util::stream::iter;
-use serde::Serialize;
 use uuid::Uuid;
 
 use super::{NewSuppression, Suppression, WantedSuppression, announce, suppress};
 use crate::input::each::Each;
-use crate::input::schema::{Schema, Value, object, titled};
-use crate::input::{Issue, Issues, Location, member};
-use crate::records::contact::ImportOutcome;
+use crate::input::{Issues, Location};
+use crate::operations::import::{Imported, ImportedAll, issues_of};
 use crate::request::context::Context;
-use crate::request::error::{Error, Result};
+use crate::request::error::Result;
 use crate::request::response::Upserted;
 use crate::table::rows::INSERT_LIMIT;
 use crate::table::{Table, TableError};
@@ -32,45 +30,6 @@ crate::input! {
     }
 }
 
-/// What an import did with one suppression.
-#[derive(Debug, Serialize)]
-pub struct ImportedSuppression {
-    /// Its place in the request, from 0.
-    pub index: u64,
-    /// Its identifier; null where it failed.
-    pub id: Option<SuppressionId>,
-    /// What was done.
-    pub outcome: ImportOutcome,
-    /// What is wrong with it; empty otherwise.
-    pub issues: Issues,
-}
-
-/// What an import of suppressions did.
-#[derive(Debug, Serialize)]
-pub struct ImportedSuppressions {
-    /// One for each suppression, in their order.
-    pub items: Vec<ImportedSuppression>,
-}
-
-impl Schema for ImportedSuppression {
-    fn schema() -> Value {
-        let members = vec![
-            member::<u64>("index", true, "Its place in the request, from 0."),
-            member::<Option<SuppressionId>>("id", true, "Its identifier; null where it failed."),
-            member::<ImportOutcome>("outcome", true, "What was done."),
-            member::<Vec<Issue>>("issues", true, "What is wrong with it."),
-        ];
-        titled(object(members), "ImportedSuppression", "What an import did with one suppression.")
-    }
-}
-
-impl Schema for ImportedSuppressions {
-    fn schema() -> Value {
-        let items = member::<Vec<ImportedSuppression>>("items", true, "One for each suppression, in their order.");
-        titled(object(vec![items]), "ImportedSuppressions", "What an import of suppressions did.")
-    }
-}
-
 /// The suppressions of an import that have the same number or address, with their places: they become one.
 struct Together {
     places: Vec<usize>,
@@ -84,8 +43,8 @@ type Done = (Vec<usize>, Upserted<SuppressionId>);
 ///
 /// # Errors
 /// An error of the database: some suppressions may have been written. A repeat continues.
-pub async fn import(cx: &Context<'_>, new: NewSuppressions) -> Result<ImportedSuppressions> {
-    let mut items: BTreeMap<usize, ImportedSuppression> = BTreeMap::new();
+pub async fn import(cx: &Context<'_>, new: NewSuppressions) -> Result<ImportedAll<Suppression>> {
+    let mut items: BTreeMap<usize, Result<Upserted<SuppressionId>, Issues>> = BTreeMap::new();
     let mut all: Vec<Together> = Vec::new();
     let mut known: BTreeMap<String, usize> = BTreeMap::new();
     for (place, one) in new.suppressions.0.into_iter().enumerate() {
@@ -101,7 +60,7 @@ pub async fn import(cx: &Context<'_>, new: NewSuppressions) -> Result<ImportedSu
                 }
             }
             Err(issues) => {
-                items.insert(place, ImportedSuppression::failed(place, issues));
+                items.insert(place, Err(issues));
             }
         }
     }
@@ -109,11 +68,12 @@ pub async fn import(cx: &Context<'_>, new: NewSuppressions) -> Result<ImportedSu
         let (Upserted::Created(id) | Upserted::Updated(id)) = done;
         for (nth, place) in places.into_iter().enumerate() {
             let is_new = nth == 0 && matches!(done, Upserted::Created(_));
-            items.insert(place, ImportedSuppression::made(place, id, is_new));
+            items.insert(place, Ok(if is_new { Upserted::Created(id) } else { Upserted::Updated(id) }));
         }
     }
     announce(&cx.table).await?;
-    Ok(ImportedSuppressions { items: items.into_values().collect() })
+    let items = items.into_iter().map(|(place, result)| Imported::of(place, result));
+    Ok(ImportedAll { items: items.collect() })
 }
 
 /// Makes suppressions of which no two have the same number or address.
@@ -167,24 +127,9 @@ async fn suppress_alone(table: &Table, one: Together, known: Option<SuppressionI
     Ok((one.places, done))
 }
 
-impl ImportedSuppression {
-    const fn failed(place: usize, issues: Issues) -> Self {
-        Self { index: place as u64, id: None, outcome: ImportOutcome::Failed, issues }
-    }
-
-    const fn made(place: usize, id: SuppressionId, is_new: bool) -> Self {
-        let outcome = if is_new { ImportOutcome::Created } else { ImportOutcome::Updated };
-        Self { index: place as u64, id: Some(id), outcome, issues: Issues::new() }
-    }
-}
-
 /// The suppression at `place`, where it is one and belongs to the caller's organisation.
 fn valid(cx: &Context<'_>, new: NewSuppression, place: usize) -> Result<NewSuppression, Issues> {
     let at = Location::body().name("suppressions").index(place);
-    match new.check(cx.tenant.org(), &at) {
-        Ok(()) => Ok(new),
-        Err(Error::Invalid(issues)) => Err(issues),
-        Err(Error::Forbidden(at, message)) => Err(vec![at.issue("forbidden", message)]),
-        Err(other) => Err(vec![at.issue("value_error", other.to_string())]),
-    }
+    new.check(cx.tenant.org(), &at).map_err(|error| issues_of(error, &at))?;
+    Ok(new)
 }

@@ -35,7 +35,7 @@ impl EventPattern {
 
     /// Whether some event fits it.
     fn is_known(&self) -> bool {
-        EventKind::told().any(|kind| self.includes(kind))
+        EventKind::emitted().any(|kind| self.includes(kind))
     }
 }
 
@@ -53,8 +53,8 @@ impl Parse for EventPattern {
 
 impl Schema for EventPattern {
     fn schema() -> Value {
-        let subjects: BTreeSet<&str> = EventKind::told().map(EventKind::subject).collect();
-        let kinds: BTreeSet<&str> = EventKind::told().map(EventKind::as_str).collect();
+        let subjects: BTreeSet<&str> = EventKind::emitted().map(EventKind::subject).collect();
+        let kinds: BTreeSet<&str> = EventKind::emitted().map(EventKind::as_str).collect();
         let all_of = subjects.into_iter().map(|subject| format!("{subject}.*"));
         let words: Vec<String> =
             [ANY.to_owned()].into_iter().chain(all_of).chain(kinds.into_iter().map(str::to_owned)).collect();

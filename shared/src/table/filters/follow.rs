@@ -117,7 +117,7 @@ async fn follow_rows(table: &Table, changes: &[Move], terms_of: TermsOf, now: Ti
     follow_moved(table, moved, terms_of, now).await
 }
 
-/// Updates the sets of `moved` rows. Each has the key of the row whose item tells its terms.
+/// Updates the sets of `moved` rows. Each has the key of the row whose item has its terms.
 pub(super) async fn follow_moved(
     table: &Table,
     mut moved: HashMap<Key, Moved>,

@@ -1,6 +1,6 @@
 //! The events of a campaign's contacts: a delivery has ended, or a connector has reported an outcome.
 
-use super::{ChangeEvents, Telling, Told, made};
+use super::{ChangeEvents, Emitter, ScopedEvent, made};
 use crate::records::campaign::{self, Campaign, CampaignContact};
 use crate::records::delivery::Delivery;
 use crate::records::event::{Event, EventKind};
@@ -11,7 +11,7 @@ use crate::values::json::JsonObject;
 
 const KIND: EventKind = EventKind::CAMPAIGN_CONTACT_UPDATED;
 
-impl Telling<'_> {
+impl Emitter<'_> {
     /// The event that the delivery to a contact has ended.
     pub(super) async fn of_ended_delivery(&self, change: &Change) -> Result<ChangeEvents> {
         if !self.subscriptions.include_any([KIND]) {
@@ -24,10 +24,10 @@ impl Telling<'_> {
         let found =
             futures_util::try_join!(self.table.find::<Campaign>(campaign), self.table.find::<CampaignContact>(id))?;
         let (Some(campaign), Some(contact)) = found else { return Ok(ChangeEvents::default()) };
-        Ok(told(contact, &campaign, change).into())
+        Ok(event_of(contact, &campaign, change).into())
     }
 
-    /// The event that a connector has told the outcome of a contact.
+    /// The event that a connector has reported the outcome of a contact.
     pub(super) async fn of_reported_outcome(&self, change: &Change) -> Result<ChangeEvents> {
         if !self.subscriptions.include_any([KIND]) {
             return Ok(ChangeEvents::default());
@@ -37,14 +37,14 @@ impl Telling<'_> {
             return Ok(ChangeEvents::default());
         };
         let found = campaign::with_campaign(self.table, is.id).await?;
-        Ok(found.and_then(|(_, campaign)| told(is, &campaign, change)).into())
+        Ok(found.and_then(|(_, campaign)| event_of(is, &campaign, change)).into())
     }
 }
 
-fn told(contact: CampaignContact, campaign: &Campaign, change: &Change) -> Option<Told> {
+fn event_of(contact: CampaignContact, campaign: &Campaign, change: &Change) -> Option<ScopedEvent> {
     let scope = EventScope { assistant_id: campaign.assistant_id, widget_id: campaign.widget_id };
     let sequence = contact.version + 1;
     let data = JsonObject::of(&contact.as_answered_in(campaign))?;
-    let Told { event, .. } = made(KIND, data, None, change)?;
-    Some(Told { event: Event { sequence, ..event }, scope })
+    let ScopedEvent { event, .. } = made(KIND, data, None, change)?;
+    Some(ScopedEvent { event: Event { sequence, ..event }, scope })
 }

@@ -1,4 +1,4 @@
-//! Tells of changes: an event goes into the log, and a delivery to each webhook that subscribes to it.
+//! Emits events of changes: each goes into the log, and as a delivery to each webhook that subscribes to it.
 //!
 //! An event that nobody subscribes to is not made. The webhooks of an organisation are read once in half a minute.
 
@@ -62,8 +62,8 @@ const READING: usize = 8;
 const CONTEXT: &str =
     "What is needed to answer it: of a message of a user, where the webhook has `context`. The log does not have it.";
 
-/// Whether an event may tell of `change`.
-pub(super) fn is_told(change: &Change) -> bool {
+/// Whether `change` may be an event.
+pub(super) fn is_emitted(change: &Change) -> bool {
     change.record_name().is_some_and(|name| {
         name == Conversation::NAME
             || kinds_of(name).is_some()
@@ -72,7 +72,7 @@ pub(super) fn is_told(change: &Change) -> bool {
     })
 }
 
-/// The names of the records whose changes are told.
+/// The names of the records whose changes are events.
 pub(super) fn records() -> impl Iterator<Item = &'static str> {
     RECORDS.iter().map(|kinds| kinds.record).chain([Conversation::NAME, CampaignContact::NAME])
 }
@@ -81,37 +81,37 @@ fn kinds_of(record: &str) -> Option<&'static RecordKinds> {
     RECORDS.iter().find(|kinds| kinds.record == record)
 }
 
-/// Tells of the changes of an organisation, in their order.
-pub(super) async fn tell(cx: &Reacting<'_>, changes: &[&Change]) -> Result<()> {
+/// Emits the events of the changes of an organisation, in their order.
+pub(super) async fn emit(cx: &Reacting<'_>, changes: &[&Change]) -> Result<()> {
     // The webhooks are read again at once where this process sees one of them change.
     if changes.iter().any(|change| change.record_name() == Some(Webhook::NAME)) {
         cx.table.forget::<Webhook>(());
     }
-    let telling = Telling::of(&cx.table, cx.now).await?;
-    // What is filled into a form is told to the webhook of the form, which may be new.
+    let emitter = Emitter::of(&cx.table, cx.now).await?;
+    // The webhook of a form gets what is filled into the form. It may be new.
     let is_filled = changes.iter().any(|change| change.record_name() == Some(CapturedForm::NAME));
-    if telling.subscriptions.is_empty() && !is_filled {
+    if emitter.subscriptions.is_empty() && !is_filled {
         return Ok(());
     }
-    let events: Vec<_> = changes.iter().map(|change| telling.events(change)).collect();
+    let events: Vec<_> = changes.iter().map(|change| emitter.events(change)).collect();
     let all: Vec<ChangeEvents> = stream::iter(events).buffered(READING).try_collect().await?;
     let pending: BTreeSet<ConversationId> = all.iter().filter_map(|events| events.pending).collect();
-    telling.publish(all.into_iter().flat_map(|events| events.now).collect()).await?;
-    // Only now: the tick must not tell of a change of a conversation whose opening is not in the log yet.
+    emitter.publish(all.into_iter().flat_map(|events| events.now).collect()).await?;
+    // Only now: the tick must not emit a change of a conversation whose opening is not in the log yet.
     try_join_all(pending.into_iter().map(|id| pending::note(&cx.table, id, cx.now))).await?;
     Ok(())
 }
 
-/// Tells of the conversations that have changed in the last minute.
+/// Emits an event of each conversation that has changed in the last minute.
 ///
 /// # Errors
-/// The first error; the others are told all the same.
-pub async fn tell_pending(cx: &EventContext<'_>) -> Result<()> {
-    handle_due(cx, Due::Event, |key| tell_conversation(cx, key)).await
+/// The first error; the events of the others are emitted all the same.
+pub async fn emit_pending(cx: &EventContext<'_>) -> Result<()> {
+    handle_due(cx, Due::Event, |key| emit_conversation(cx, key)).await
 }
 
-/// Tells of the conversation whose pending changes are at `key`; false if it was told meanwhile.
-async fn tell_conversation(cx: &EventContext<'_>, key: Key) -> Result<bool> {
+/// Emits the event of the conversation whose pending changes are at `key`; false if that was done meanwhile.
+async fn emit_conversation(cx: &EventContext<'_>, key: Key) -> Result<bool> {
     let Some(tenant) = Tenant::of_partition_key(&key.pk) else { return Ok(false) };
     let (table, now) = (cx.table(tenant), cx.service.clock.now());
     let Some(noted) = pending::at(&table, &key).await? else { return Ok(false) };
@@ -120,10 +120,10 @@ async fn tell_conversation(cx: &EventContext<'_>, key: Key) -> Result<bool> {
     if let Some(conversation) = conversation.filter(Conversation::is_open) {
         let (kind, sequence) = (EventKind::CONVERSATION_UPDATED, conversation.version.number() + 1);
         let id = EventId::of_change(kind, conversation.id.0, &sequence.to_string());
-        let telling = Telling::of(&table, now).await?;
-        let told = of_conversation(kind, id, sequence, &conversation).into_iter().collect();
+        let emitter = Emitter::of(&table, now).await?;
+        let events = of_conversation(kind, id, sequence, &conversation).into_iter().collect();
         // Where it has changed since, its close may be in the log already. The next tick looks again.
-        if !telling.publish_if(told, Some(&conversation)).await? {
+        if !emitter.publish_if(events, Some(&conversation)).await? {
             return Ok(false);
         }
     }
@@ -131,7 +131,7 @@ async fn tell_conversation(cx: &EventContext<'_>, key: Key) -> Result<bool> {
 }
 
 /// An event, with what subscriptions are narrowed by.
-struct Told {
+struct ScopedEvent {
     event: Event,
     scope: EventScope,
 }
@@ -140,13 +140,13 @@ struct Told {
 #[derive(Default)]
 struct ChangeEvents {
     /// Those that go into the log now.
-    now: Vec<Told>,
+    now: Vec<ScopedEvent>,
     /// The open conversation whose change the tick will report.
     pending: Option<ConversationId>,
 }
 
-impl From<Option<Told>> for ChangeEvents {
-    fn from(event: Option<Told>) -> Self {
+impl From<Option<ScopedEvent>> for ChangeEvents {
+    fn from(event: Option<ScopedEvent>) -> Self {
         Self { now: event.into_iter().collect(), pending: None }
     }
 }
@@ -163,7 +163,7 @@ struct About {
 
 /// A message, with what its conversation belongs to.
 #[derive(Debug, Serialize)]
-struct ToldMessage<'a> {
+struct MessageData<'a> {
     #[serde(flatten)]
     message: &'a Message,
     assistant_id: AssistantId,
@@ -171,7 +171,7 @@ struct ToldMessage<'a> {
     contact_id: Option<ContactId>,
 }
 
-impl Schema for ToldMessage<'_> {
+impl Schema for MessageData<'_> {
     fn schema() -> Value {
         let members = vec![
             member::<AssistantId>("assistant_id", true, "The assistant of the conversation."),
@@ -179,18 +179,18 @@ impl Schema for ToldMessage<'_> {
             member::<Option<ContactId>>("contact_id", true, "The contact that takes part."),
             member::<MessageContext<'_>>("context", false, CONTEXT),
         ];
-        titled(extended(Message::schema(), members), "ToldMessage", "A message, with what its conversation belongs to.")
+        titled(extended(Message::schema(), members), "MessageData", "A message, with what its conversation belongs to.")
     }
 }
 
-/// The resources for telling of the changes of one organisation.
-struct Telling<'a> {
+/// What is needed to emit the events of one organisation.
+struct Emitter<'a> {
     table: &'a Table,
     now: Timestamp,
     subscriptions: Subscriptions,
 }
 
-impl<'a> Telling<'a> {
+impl<'a> Emitter<'a> {
     async fn of(table: &'a Table, now: Timestamp) -> Result<Self> {
         let webhooks = table.remembered::<Webhook>((), (MOST_WEBHOOKS, KNOWN), now).await?;
         Ok(Self { table, now, subscriptions: Subscriptions::of(webhooks) })
@@ -216,23 +216,23 @@ impl<'a> Telling<'a> {
         Ok(event.into())
     }
 
-    /// The events of a conversation and its messages. The tick tells of a new message and of a changed field.
+    /// The events of a conversation and its messages. The tick emits that of a new message or of a changed field.
     async fn of_conversation(&self, change: &Change) -> Result<ChangeEvents> {
         if !self.subscriptions.include_any(EventKind::OF_CONVERSATIONS.iter().copied()) {
             return Ok(ChangeEvents::default());
         }
         let (was, is) = (change.record_before::<Conversation>()?, change.record::<Conversation>()?);
         let mut events = ChangeEvents::default();
-        let mut tell =
+        let mut emit =
             |kind, id, conversation| events.now.extend(of_conversation(kind, id, change.sequence(), conversation));
         let once = |kind: EventKind, id: Uuid| EventId::of_change(kind, id, "");
         match (&was, &is) {
-            (None, Some(is)) => tell(EventKind::CONVERSATION_OPENED, once(EventKind::CONVERSATION_OPENED, is.id.0), is),
+            (None, Some(is)) => emit(EventKind::CONVERSATION_OPENED, once(EventKind::CONVERSATION_OPENED, is.id.0), is),
             (Some(was), Some(is)) if was.is_open() && !is.is_open() => {
-                tell(EventKind::CONVERSATION_CLOSED, EventId(is.id.0), is);
+                emit(EventKind::CONVERSATION_CLOSED, EventId(is.id.0), is);
             }
             (Some(was), None) => {
-                tell(EventKind::CONVERSATION_DELETED, once(EventKind::CONVERSATION_DELETED, was.id.0), was);
+                emit(EventKind::CONVERSATION_DELETED, once(EventKind::CONVERSATION_DELETED, was.id.0), was);
             }
             (Some(was), Some(is)) if self.is_pending(was, is) => events.pending = Some(is.id),
             _ => {}
@@ -259,18 +259,18 @@ impl<'a> Telling<'a> {
     }
 
     /// Puts the events into the log to which a webhook subscribes, and adds the deliveries.
-    async fn publish(&self, told: Vec<Told>) -> Result<()> {
-        self.publish_if(told, None).await.map(drop)
+    async fn publish(&self, events: Vec<ScopedEvent>) -> Result<()> {
+        self.publish_if(events, None).await.map(drop)
     }
 
     /// The same, if the conversation `unchanged` is as it was read; false if it is not.
-    async fn publish_if(&self, mut told: Vec<Told>, unchanged: Option<&Conversation>) -> Result<bool> {
-        let of_forms = FormWebhooks::of(self.table, told.iter().map(|told| &told.event)).await?;
-        told.retain(|told| self.is_wanted(told.event.event, told.scope) || of_forms.named(&told.event).is_some());
-        let named = self.named(&told).await?;
+    async fn publish_if(&self, mut events: Vec<ScopedEvent>, unchanged: Option<&Conversation>) -> Result<bool> {
+        let of_forms = FormWebhooks::of(self.table, events.iter().map(|each| &each.event)).await?;
+        events.retain(|each| self.is_wanted(each.event.event, each.scope) || of_forms.named(&each.event).is_some());
+        let named = self.named(&events).await?;
         let mut logged = Vec::new();
         let mut of_webhook: BTreeMap<WebhookId, Vec<NewDelivery>> = BTreeMap::new();
-        for Told { event, scope } in &told {
+        for ScopedEvent { event, scope } in &events {
             let of_assistant = scope.assistant_id.and_then(|id| named.get(&id).copied());
             let own = NamedWebhooks { of_assistant, of_form: of_forms.named(event) };
             let mut is_wanted = own.of_form.is_some();
@@ -292,9 +292,9 @@ impl<'a> Telling<'a> {
     }
 
     /// The webhooks that the assistants name whose events webhooks get by default.
-    async fn named(&self, told: &[Told]) -> Result<BTreeMap<AssistantId, WebhookId>> {
-        let by_default = told.iter().filter(|told| Subscriptions::is_default(told.event.event));
-        let assistants: BTreeSet<AssistantId> = by_default.filter_map(|told| told.scope.assistant_id).collect();
+    async fn named(&self, events: &[ScopedEvent]) -> Result<BTreeMap<AssistantId, WebhookId>> {
+        let by_default = events.iter().filter(|each| Subscriptions::is_default(each.event.event));
+        let assistants: BTreeSet<AssistantId> = by_default.filter_map(|each| each.scope.assistant_id).collect();
         Ok(delivery::named_webhooks(self.table, &assistants).await?)
     }
 
@@ -310,7 +310,7 @@ impl<'a> Telling<'a> {
 }
 
 /// The event of a conversation; in its deliveries it has all that was said.
-fn of_conversation(kind: EventKind, id: EventId, sequence: u64, conversation: &Conversation) -> Option<Told> {
+fn of_conversation(kind: EventKind, id: EventId, sequence: u64, conversation: &Conversation) -> Option<ScopedEvent> {
     let at = match kind {
         EventKind::CONVERSATION_OPENED => conversation.created_at,
         _ => conversation.updated_at,
@@ -319,20 +319,20 @@ fn of_conversation(kind: EventKind, id: EventId, sequence: u64, conversation: &C
         conversation: Some(conversation.id),
         ..Event::new(kind, id, (at, sequence), JsonObject::of(conversation)?)
     };
-    Some(Told { event, scope: scope_of(conversation) })
+    Some(ScopedEvent { event, scope: scope_of(conversation) })
 }
 
 /// The event of a message.
-fn of_message(message: &Message, of: &Conversation) -> Option<Told> {
+fn of_message(message: &Message, of: &Conversation) -> Option<ScopedEvent> {
     let Conversation { assistant_id, widget_id, contact_id, .. } = *of;
-    let data = JsonObject::of(&ToldMessage { message, assistant_id, widget_id, contact_id })?;
+    let data = JsonObject::of(&MessageData { message, assistant_id, widget_id, contact_id })?;
     let event = Event::new(EventKind::MESSAGE_CREATED, EventId(message.id.0), (message.created_at, 1), data);
-    Some(Told { event: Event { conversation: Some(of.id), ..event }, scope: scope_of(of) })
+    Some(ScopedEvent { event: Event { conversation: Some(of.id), ..event }, scope: scope_of(of) })
 }
 
 /// The event of a changed record; `None` if an answer would show no change.
-fn of_record(change: &Change, kinds: &RecordKinds) -> Result<Option<Told>> {
-    let told = match images(change)? {
+fn of_record(change: &Change, kinds: &RecordKinds) -> Result<Option<ScopedEvent>> {
+    let event = match images(change)? {
         (None, Some(is)) => made(kinds.created, is, None, change),
         (Some(was), None) => made(kinds.deleted, was, None, change),
         (Some(was), Some(is)) => is.former(&was).filter(|former| !former.is_empty()).and_then(|former| {
@@ -341,7 +341,7 @@ fn of_record(change: &Change, kinds: &RecordKinds) -> Result<Option<Told>> {
         }),
         (None, None) => None,
     };
-    Ok(told)
+    Ok(event)
 }
 
 fn is_shown(sign: Sign, was: &JsonObject, is: &JsonObject, former: &JsonObject) -> bool {
@@ -355,7 +355,7 @@ fn is_shown(sign: Sign, was: &JsonObject, is: &JsonObject, former: &JsonObject) 
 }
 
 /// The event that `change` makes of the record `data`.
-fn made(kind: EventKind, data: JsonObject, previous: Option<JsonObject>, change: &Change) -> Option<Told> {
+fn made(kind: EventKind, data: JsonObject, previous: Option<JsonObject>, change: &Change) -> Option<ScopedEvent> {
     let about: About = data.read()?;
     let changed_at = if change.is_removal() { None } else { about.updated_at.or(about.created_at) };
     let at = changed_at.unwrap_or_else(|| change.at());
@@ -368,7 +368,7 @@ fn made(kind: EventKind, data: JsonObject, previous: Option<JsonObject>, change:
     };
     let whole = Event { previous, ..Event::new(kind, id, (at, change.sequence()), data) };
     let event = if whole.bytes() > LONGEST { whole.truncated(path(name, about.id, &whole.data)) } else { whole };
-    Some(Told { event, scope })
+    Some(ScopedEvent { event, scope })
 }
 
 /// The path under which a record can be read.
@@ -385,7 +385,7 @@ fn path(record: &str, id: Uuid, data: &JsonObject) -> Option<String> {
 
 type Images = (Option<JsonObject>, Option<JsonObject>);
 
-/// The JSON schemas of the bodies of the events that tell of changes.
+/// The JSON schemas of the bodies of the events of changes.
 pub fn schemas() -> Vec<(EventKind, Value)> {
     let of_record = |record: &'static str| {
         let schema = SHOWN.iter().find(|shown| shown.record == record).map_or(Value::Null, |shown| (shown.schema)());
@@ -394,7 +394,7 @@ pub fn schemas() -> Vec<(EventKind, Value)> {
     };
     let others = [
         (EventKind::CONVERSATION_DELETED, Conversation::schema()),
-        (EventKind::MESSAGE_CREATED, ToldMessage::schema()),
+        (EventKind::MESSAGE_CREATED, MessageData::schema()),
         (EventKind::CAMPAIGN_CONTACT_UPDATED, CampaignContact::schema()),
     ];
     let others = others.map(|(kind, data)| (kind, logged_schema(kind, data)));

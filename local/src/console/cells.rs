@@ -1,0 +1,169 @@
+//! Values of records on a page: ids as links to their records by name, times, words, JSON.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use futures_util::future::join_all;
+use maud::{Markup, html};
+use serde_json::Value;
+
+use super::described::{self, DocumentedRecord};
+use super::fields::{FieldInput, FormField, NAMES};
+use super::markup::{moment_of, pretty, state};
+use super::{Console, ROWS};
+use crate::api::OrganisationWithKey;
+
+/// The most characters of a text in a column, and of a name.
+const SHORT: usize = 80;
+/// The most records that are read for the names on a page.
+const READ: usize = 100;
+
+/// The names of records by their ids.
+pub type RecordNames = BTreeMap<String, String>;
+
+impl Console {
+    /// The names of the records to which `items` refer.
+    pub(super) async fn names<'a>(
+        &self,
+        organisation: &OrganisationWithKey,
+        items: impl Iterator<Item = &'a Value>,
+    ) -> RecordNames {
+        let mut wanted = BTreeSet::new();
+        for (member, value) in items.filter_map(Value::as_object).flatten() {
+            let ids = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
+            let Some(read) = described::referred(member).and_then(DocumentedRecord::read) else { continue };
+            // The name of a record within another one is not known without this other one.
+            if read.route.parameters().count() == 1 {
+                wanted.extend(ids.iter().filter_map(Value::as_str).map(|id| (read.route.name, id)));
+            }
+        }
+        let named = wanted.into_iter().take(READ).filter_map(|(read, id)| {
+            let route = described::operation(read)?.route;
+            let parameter = route.parameters().next()?;
+            Some(async move {
+                let read = self.api.ask(organisation, route, &[(parameter, id)], "", "").await.ok()?;
+                Some((id.to_owned(), name_of(&read)?))
+            })
+        });
+        join_all(named).await.into_iter().flatten().collect()
+    }
+
+    /// The ids and names of the newest records that the member `name` may refer to; none where they are within others.
+    pub(super) async fn choices(&self, organisation: &OrganisationWithKey, name: &str) -> Vec<(String, String)> {
+        let list = described::referred(name).and_then(DocumentedRecord::list);
+        let Some(list) = list.filter(|list| list.route.parameters().next().is_none() && !list.has_cursor) else {
+            return Vec::new();
+        };
+        let newest = self.api.newest(organisation, list.route, &[], ROWS).await.unwrap_or_default();
+        let named = newest.iter().filter_map(|record| {
+            let id = record["id"].as_str()?;
+            Some((id.to_owned(), name_of(record).unwrap_or_else(|| short(id))))
+        });
+        named.collect()
+    }
+}
+
+/// The name of a record, from its members that name it.
+pub fn name_of(record: &Value) -> Option<String> {
+    let text = |name: &str| record[name].as_str().filter(|text| !text.trim().is_empty());
+    let full: Vec<_> = ["first_name", "last_name"].into_iter().filter_map(text).collect();
+    if !full.is_empty() {
+        return Some(cut(&full.join(" ")));
+    }
+    NAMES.into_iter().find_map(text).map(cut)
+}
+
+/// The end of an id: ids that were made in the same second begin alike.
+pub fn short(id: &str) -> String {
+    let end = id.char_indices().nth_back(7).map_or(0, |(place, _)| place);
+    if end == 0 { id.to_owned() } else { format!("…{}", &id[end..]) }
+}
+
+/// The end of an id, as a button that copies the whole of it.
+pub fn id_to_copy(id: &str) -> Markup {
+    html! { button.id type="button" data-copy=(id) title=(id) { (short(id)) } }
+}
+
+/// The beginning of a text.
+pub fn cut(text: &str) -> String {
+    match text.char_indices().nth(SHORT) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// Names and values as the query of an address.
+pub fn query_of<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
+    form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish()
+}
+
+/// The address of a record's page. `parents` are the parameters of its path beside its own.
+pub fn address(
+    organisation: &OrganisationWithKey,
+    record: &DocumentedRecord,
+    id: Option<&str>,
+    parents: &[(&str, &str)],
+) -> String {
+    let encoded = |id: &str| form_urlencoded::byte_serialize(id.as_bytes()).collect::<String>();
+    let id = id.map(|id| format!("/{}", encoded(id))).unwrap_or_default();
+    format!(
+        "/console/records/{}{id}?{}",
+        record.name,
+        query_of([("org", organisation.name.as_str())].into_iter().chain(parents.iter().copied()))
+    )
+}
+
+/// The value of `field` of `item`.
+pub fn cell(organisation: &OrganisationWithKey, field: &FormField, item: &Value, names: &RecordNames) -> Markup {
+    let value = &item[&field.name];
+    let linked = |record: &'static DocumentedRecord, id: &str| {
+        let name = names.get(id).cloned().unwrap_or_else(|| short(id));
+        // A record within another one is found by the id of the other one.
+        let parents: Vec<_> = parents(record, item).collect();
+        html! { a href=(address(organisation, record, Some(id), &parents)) title=(id) { (name) } }
+    };
+    match (value, target(&field.name, item)) {
+        (Value::Null, _) => html! { span.quiet { "–" } },
+        (Value::String(id), Some(record)) => linked(record, id),
+        (Value::Array(ids), Some(record)) if ids.iter().all(Value::is_string) => html! {
+            @for id in ids.iter().filter_map(Value::as_str) { div { (linked(record, id)) } }
+            @if ids.is_empty() { span.quiet { "none" } }
+        },
+        (Value::String(_), None) if field.input == FieldInput::Time => moment_of(value),
+        (Value::String(id), None) if field.input == FieldInput::Id => id_to_copy(id),
+        (Value::String(text), None) if field.is_state() => state(text),
+        (Value::String(text), None) => html! { (cut(text)) },
+        (Value::Bool(is_true), _) => html! { @if *is_true { "yes" } @else { span.quiet { "no" } } },
+        (Value::Number(number), _) => html! { (number) },
+        (other, _) => html! { code { (cut(&other.to_string())) } },
+    }
+}
+
+/// The same with room: JSON on several lines, and texts as they are.
+pub fn wide_cell(organisation: &OrganisationWithKey, field: &FormField, item: &Value, names: &RecordNames) -> Markup {
+    let value = &item[&field.name];
+    match value {
+        Value::String(text) if text.chars().count() > SHORT => html! { div.text { (text) } },
+        Value::Array(list) if list.is_empty() => html! { span.quiet { "none" } },
+        Value::Object(members) if members.is_empty() => html! { span.quiet { "none" } },
+        Value::Array(_) if target(&field.name, item).is_some() => cell(organisation, field, item, names),
+        Value::Array(_) | Value::Object(_) => html! { pre tabindex="0" { (pretty(value)) } },
+        _ => cell(organisation, field, item, names),
+    }
+}
+
+/// The record that the member `name` of `item` refers to: by the name of the member, or by the kind in the member
+/// beside it, as in `entity_id` and `entity_type`.
+fn target(name: &str, item: &Value) -> Option<&'static DocumentedRecord> {
+    let kind = name.strip_suffix("_id").and_then(|name| item[format!("{name}_type")].as_str());
+    match kind {
+        Some(kind) => described::record(&kind.replace('_', "-")),
+        None => described::referred(name),
+    }
+}
+
+/// The parameters of the path of `record` that `item` has, beside the record's own.
+pub fn parents<'a>(record: &'static DocumentedRecord, item: &'a Value) -> impl Iterator<Item = (&'a str, &'a str)> {
+    let of_read = record.read().or(record.list()).into_iter().flat_map(|operation| operation.route.parameters());
+    let others = of_read.filter(|parameter| Some(*parameter) != record.own);
+    others.filter_map(|parameter| Some((parameter, item[parameter].as_str()?)))
+}
