@@ -382,7 +382,8 @@ fn the_security_page_names_existing_tests() {
         let words: BTreeSet<String> = words.map(str::to_owned).collect();
         let unknown: Vec<_> = words.difference(&tests).collect();
         assert!(unknown.is_empty(), "{unknown:?} in {row}");
-        let needs_none = ["| not held |", "| partly | Logs", "(#how-dependencies-"].iter().any(|mark| row.contains(mark));
+        let needs_none =
+            ["| not held |", "| partly | Logs", "(#how-dependencies-"].iter().any(|mark| row.contains(mark));
         assert_eq!(words.is_empty(), needs_none, "{row}");
         named.extend(words);
     }

@@ -30,14 +30,12 @@ const HEAD: &str = "\
 
 This page says what each operation asks of the table. Use it to estimate a bill, or to see what a change made more expensive. [Prices](OPERATIONS.md#cost) are in dollars.
 
-Read a row from left to right:
+A row has the name of the operation, with the case if there are several, and four figures:
 
-| Column | Meaning |
-| --- | --- |
-| Operation | the operation, and the case if there are several |
-| Calls | the calls of DynamoDB, without retries |
-| Depth | how many of these calls wait for one another. Each takes about 3 ms in the same region, so a depth of 3 takes about 9 ms |
-| Read units, write units | capacity units as AWS bills them, for the small records of the demo set. Larger records cost in proportion, per 4 KB read and per 1 KB written |
+- *Calls* are the calls of DynamoDB, without retries.
+- *Depth* is the number of these calls that wait for one another. Each takes about 3 ms in the same region, so a depth of 3 takes about 9 ms.
+- *Read units* and *write units* are capacity units as AWS bills them, for the small records of the demo set. Larger records cost in proportion, per 4 KB read and per
+  1 KB written.
 
 `cargo generate` writes the figures from measurements on the local stack. A test measures again and compares.
 

@@ -88,7 +88,7 @@ pub fn write(root: &Path, kept: &Kept) -> Result<()> {
         page += &wrapped(&format!("  - {}", sentence(row)), "    ");
     }
     page += REPEAT;
-    page += "\n## The machine\n\n| | |\n| --- | --- |\n";
+    page += "\n## The machine\n\n| Part | Here |\n| --- | --- |\n";
     for (name, value) in &kept.machine {
         writeln!(page, "| {name} | {value} |")?;
     }

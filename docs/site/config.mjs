@@ -70,7 +70,11 @@ export default defineConfig({
   base: process.env.SITE_BASE ?? '/',
   outDir: process.env.OUT,
   head: [['link', { rel: 'icon', href: 'data:,' }]],
-  markdown: { anchor: { slugify }, config: links },
+  markdown: {
+    anchor: { slugify },
+    config: links,
+    theme: { light: 'github-light-high-contrast', dark: 'github-dark-high-contrast' },
+  },
   themeConfig: {
     // A decision often has the word, and seldom the answer.
     search: {
