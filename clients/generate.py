@@ -2,6 +2,7 @@
 """Writes the resources of a client, such as `client.tags`, from `openapi.json` and `clients/names.json`.
 
 Usage: `generate.py typescript FILE`, or `generate.py python FOLDER` with the package that openapi-python-client wrote.
+`generate.py samples FOLDER` writes the samples of the document instead, for compilers.
 """
 
 import ast
@@ -305,9 +306,21 @@ def python_method(package: Package, name: str, operation: Operation, word: str) 
     return PYTHON_LIST % (*head, begin, data, call, word, start)
 
 
+def samples(place: Path) -> None:
+    """Writes the samples of the document for a language, such as `createTag.ts`, so that a compiler can check them."""
+    place.mkdir()
+    for operations in DOCUMENT["paths"].values():
+        for says in operations.values():
+            for sample in says.get("x-codeSamples", []):
+                if ending := {"typescript": "ts", "python": "py"}.get(sample["lang"]):
+                    (place / f"{says['operationId']}.{ending}").write_text(sample["source"] + "\n")
+
+
 if __name__ == "__main__":
     language, place = sys.argv[1], Path(sys.argv[2])
-    if language == "typescript":
+    if language == "samples":
+        samples(place)
+    elif language == "typescript":
         place.write_text(typescript())
     else:
         package = Package(place)
