@@ -2,10 +2,10 @@
 """Writes the resources of a client, such as `client.tags`, from `openapi.json` and `clients/names.json`.
 
 Usage: `generate.py typescript FILE`, or `generate.py python FOLDER` with the package that openapi-python-client wrote.
+`generate.py samples FOLDER` writes the samples of the document instead, for compilers.
 """
 
 import ast
-import itertools
 import json
 import re
 import sys
@@ -24,6 +24,7 @@ SCHEMAS = DOCUMENT["components"]["schemas"]
 class Operation:
     """An operation of the API."""
 
+    name: str
     method: str
     path: str
     says: dict[str, Any]
@@ -55,11 +56,10 @@ class Operation:
     @property
     def is_paged(self) -> bool:
         """Whether its answer is a page of a list."""
-        answer = self.says["responses"].get("200")
-        if not answer or not self.id.startswith(("list", "get", "readLinkTag")):
+        if not self.name.startswith("list"):
             return False
-        schema = resolved(answer["content"]["application/json"]["schema"])
-        return bool({"next", "next_page"} & resolved(schema["properties"]["data"])["properties"].keys())
+        answer = resolved(self.says["responses"]["200"]["content"]["application/json"]["schema"])
+        return bool({"next", "next_page"} & resolved(answer["properties"]["data"])["properties"].keys())
 
 
 def resolved(schema: dict[str, Any]) -> dict[str, Any]:
@@ -68,16 +68,16 @@ def resolved(schema: dict[str, Any]) -> dict[str, Any]:
     return component
 
 
-def resources(language: str) -> Iterator[tuple[str, list[tuple[str, Operation]]]]:
-    """Each resource with its operations by their names."""
-    named = []
+def resources(language: str) -> Iterator[tuple[str, list[Operation]]]:
+    """Each resource with its operations."""
+    found: dict[str, list[Operation]] = {}
     for path, operations in DOCUMENT["paths"].items():
         for method, says in operations.items():
-            if name := NAMES.get(says["operationId"]):
-                named.append((*name[language].split("."), Operation(method, path, says)))
-    named.sort(key=lambda one: one[:2])
-    for resource, group in itertools.groupby(named, lambda one: one[0]):
-        yield resource, [(name, operation) for _, name, operation in group]
+            if names := NAMES.get(says["operationId"]):
+                resource, name = names[language].split(".")
+                found.setdefault(resource, []).append(Operation(name, method, path, says))
+    for resource, group in sorted(found.items()):
+        yield resource, sorted(group, key=lambda operation: operation.name)
 
 
 def class_name(resource: str) -> str:
@@ -129,14 +129,14 @@ def typescript() -> str:
     classes = members = assignments = ""
     for resource, operations in resources("typescript"):
         title = class_name(resource)
-        methods = "".join(typescript_method(name, operation) for name, operation in operations)
+        methods = "".join(typescript_method(operation) for operation in operations)
         classes += TYPESCRIPT_RESOURCE % (title, methods)
         members += f"  readonly {resource}: {title};\n"
         assignments += f"    this.{resource} = new {title}(calls);\n"
     return TYPESCRIPT % (classes, members, assignments)
 
 
-def typescript_method(name: str, operation: Operation) -> str:
+def typescript_method(operation: Operation) -> str:
     """A method of a resource."""
     kind = f'<"{operation.id}">'
     parameters = [f"{camel(parameter['name'])}: string" for parameter in operation.parameters("path")]
@@ -156,7 +156,7 @@ def typescript_method(name: str, operation: Operation) -> str:
         answer = f"Promise<Data{kind}>"
         call = f'send{kind}("{operation.method.upper()}", {path}, {{ {", ".join([*sent, "options"])} }})'
     about = operation.about("typescript").replace("*/", "*\\/")
-    return TYPESCRIPT_METHOD % (about, name, ", ".join(parameters), answer, call)
+    return TYPESCRIPT_METHOD % (about, operation.name, ", ".join(parameters), answer, call)
 
 
 # Python
@@ -267,7 +267,7 @@ def python(package: Package) -> str:
         for resource, operations in resources("python"):
             title = word + class_name(resource)
             code += f"\nclass {title}(Resource):"
-            code += "".join(python_method(package, name, operation, word) for name, operation in operations)
+            code += "".join(python_method(package, operation, word) for operation in operations)
             members.append(f"        self.{resource} = {title}(api)")
         code += PYTHON_CLIENT % (word, word, "a" if word else "", "\n".join(members))
     bodies = {kind: event["post"]["requestBody"]["content"] for kind, event in DOCUMENT["webhooks"].items()}
@@ -276,14 +276,15 @@ def python(package: Package) -> str:
     return PYTHON % (", ".join(package.models), " | ".join(events.values()), events, code)
 
 
-def python_method(package: Package, name: str, operation: Operation, word: str) -> str:
+def python_method(package: Package, operation: Operation, word: str) -> str:
     """A method of a resource."""
     function = package.function(operation)
     (answer,) = re.findall(r"\w+Answer", ast.unparse(function))[:1]
     data = package.member(answer, "data")
     ids = [argument.arg for argument in function.args.args]
     signature = ["self", *(ast.unparse(argument) for argument in function.args.args)]
-    options, sent = [], [*ids, "client=self._api"]
+    options: list[str] = []
+    sent = [*ids, "client=self._api"]
     pages = [key for key in ["page", "after"] if operation.is_paged and key in ast.unparse(function.args)]
     for argument, default in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True):
         key = argument.arg
@@ -298,16 +299,28 @@ def python_method(package: Package, name: str, operation: Operation, word: str) 
     call = f"answered({wait}{module}.{kind}({', '.join(sent)})).data"
     about = operation.about("python").replace("\\", "\\\\").replace('"', "'")
     if not operation.is_paged:
-        return PYTHON_METHOD % (begin, name, parameters, data, about, operation.folder, module, call)
+        return PYTHON_METHOD % (begin, operation.name, parameters, data, about, operation.folder, module, call)
     item = package.member(data, "items").removeprefix("list[").removesuffix("]")
     start = ", ".join(f"{key}={key}" for key in pages)
-    head = (name, parameters, word, item, about, operation.folder, module)
+    head = (operation.name, parameters, word, item, about, operation.folder, module)
     return PYTHON_LIST % (*head, begin, data, call, word, start)
+
+
+def samples(place: Path) -> None:
+    """Writes the samples of the document for a language, such as `createTag.ts`, so that a compiler can check them."""
+    place.mkdir()
+    for operations in DOCUMENT["paths"].values():
+        for says in operations.values():
+            for sample in says.get("x-codeSamples", []):
+                if ending := {"typescript": "ts", "python": "py"}.get(sample["lang"]):
+                    (place / f"{says['operationId']}.{ending}").write_text(sample["source"] + "\n")
 
 
 if __name__ == "__main__":
     language, place = sys.argv[1], Path(sys.argv[2])
-    if language == "typescript":
+    if language == "samples":
+        samples(place)
+    elif language == "typescript":
         place.write_text(typescript())
     else:
         package = Package(place)
