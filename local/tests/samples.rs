@@ -68,8 +68,15 @@ const CURL: &str = "curl() { command curl --silent --output /dev/null --write-ou
 
 #[tokio::test]
 async fn the_commands_have_the_recorded_statuses() {
+    let unchanged = stack().await;
     for route in cases(routes::ALL) {
-        let stack = stack().await;
+        let own;
+        let stack = if route.writes() {
+            own = stack().await;
+            &own
+        } else {
+            &unchanged
+        };
         let commands = [CURL.to_owned(), sample(route, "curl").to_owned()];
         let output = run(&commands, &[("API", &stack.url), ("KEY", ACME)]).await;
         let recorded = read(&format!("local/tests/answers/{}.txt", route.name));

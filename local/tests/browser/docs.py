@@ -157,7 +157,8 @@ def samples(page: Page, document: dict) -> None:
     """Opens the samples of an operation one after the other."""
     operation = document["paths"]["/api/v1/tag"]["post"]
     page.locator('aside a[href="#tag/tag/POST/api/v1/tag"]').dispatch_event("click")
-    part = page.locator("section").filter(has=page.get_by_role("button", name="Test Request (post /api/v1/tag)", exact=True)).last
+    sends = page.get_by_role("button", name="Test Request (post /api/v1/tag)", exact=True)
+    part = page.locator("section").filter(has=sends).last
     for before, sample in itertools.pairwise([{"label": "curl"}, *operation["x-codeSamples"]]):
         part.get_by_role("button", name=f"Change code sample language: {before['label']}").dispatch_event("click")
         page.get_by_role("option", name=sample["label"], exact=True).click()
