@@ -75,7 +75,8 @@ impl Sample<'_> {
         };
         format!(
             "import {{ Client }} from \"assistants-client\";\n\n\
-             const client = new Client({{ url: process.env.API!, key: process.env.KEY! }});\n{line}"
+             const {{ ASSISTANTS_URL: url = \"\", ASSISTANTS_API_KEY: key = \"\" }} = process.env;\n\
+             const client = new Client({{ url, key }});\n{line}"
         )
     }
 
@@ -104,7 +105,7 @@ impl Sample<'_> {
         };
         format!(
             "import os\n{uuid}\nfrom assistants_client import Client\n{models}\n\
-             with Client(os.environ[\"API\"], os.environ[\"KEY\"]) as client:\n    {line}"
+             with Client(os.environ[\"ASSISTANTS_URL\"], os.environ[\"ASSISTANTS_API_KEY\"]) as client:\n    {line}"
         )
     }
 

@@ -8,6 +8,7 @@ Dark colours, each operation and accessibility are the same at every address, so
 import argparse
 import contextlib
 import http.client
+import itertools
 import json
 import re
 import sys
@@ -135,6 +136,9 @@ def every_operation(page: Page, document: dict) -> None:
         "links => links.map(link => [link.getAttribute('href'), link.innerText])"
     )
     listed, opened, shown = dict(links), set(), 0
+    guides = re.findall("^# (.*)$", document["info"]["description"], re.MULTILINE)
+    sections = [name for target, name in links if target.startswith("#description/")]
+    check([name for name in sections if name in guides] == guides != [], f"the guides are listed as {sections}")
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
             [tag], summary, shown = operation["tags"], operation["summary"], shown + 1
@@ -145,8 +149,21 @@ def every_operation(page: Page, document: dict) -> None:
                 page.locator(f'aside a[href="{target}"]').dispatch_event("click")
                 expect(page.get_by_role("heading", name=summary, exact=True)).to_be_attached()
                 expect(page.get_by_role("button", name=f"Test Request ({method} {path})")).to_be_attached()
-    print(f"   {shown} operations in {len(opened)} groups")
+    print(f"   {len(guides)} guides, {shown} operations in {len(opened)} groups")
     check(shown > len(document["tags"]) == len(opened), f"the document has few operations: {shown}")
+
+
+def samples(page: Page, document: dict) -> None:
+    """Opens the samples of an operation one after the other."""
+    operation = document["paths"]["/api/v1/tag"]["post"]
+    page.locator('aside a[href="#tag/tag/POST/api/v1/tag"]').dispatch_event("click")
+    sends = page.get_by_role("button", name="Test Request (post /api/v1/tag)", exact=True)
+    part = page.locator("section").filter(has=sends).last
+    for before, sample in itertools.pairwise([{"label": "curl"}, *operation["x-codeSamples"]]):
+        part.get_by_role("button", name=f"Change code sample language: {before['label']}").dispatch_event("click")
+        page.get_by_role("option", name=sample["label"], exact=True).click()
+        for line in sample["source"].split("\n"):
+            expect(part.get_by_text(line.strip()).first).to_be_attached()
 
 
 def send(dialog: Locator, key: str | None, status: str) -> None:
@@ -171,6 +188,7 @@ def visit(context: BrowserContext, watch: Watch, url: str, arguments: argparse.N
     document = page.evaluate("url => fetch(url).then(answer => answer.json())", f"{watch.api}/api/v1/openapi.json")
     if scheme == "light" and not arguments.deployed:
         every_operation(page, document)
+        samples(page, document)
     [path] = [path for path, of in document["paths"].items() if of.get("get", {}).get("operationId") == "getAgentList"]
     page.goto(f"{url}#tag/user/GET{path}")
     page.get_by_role("button", name=f"Test Request (get {path})").click()
