@@ -55,6 +55,8 @@ pub struct FaultRunOptions {
     pub conversations: usize,
     /// Contacts of campaigns.
     pub contacts: usize,
+    /// Exports of each organisation.
+    pub exports: usize,
     /// Conversations that are closed per second.
     pub pace: u32,
     /// The factor by which the service's clock is faster than the machine's.
@@ -85,6 +87,7 @@ impl FaultRunOptions {
             seed,
             conversations: 10_000,
             contacts: 10_000,
+            exports: 4,
             pace: 90,
             times: 15,
             attempt: Duration::from_secs(1),
@@ -125,8 +128,10 @@ impl FaultRunOptions {
         Self {
             conversations: 60,
             contacts: 60,
+            exports: 2,
             pace: 1000,
-            times: 60,
+            // A tick has a few seconds of the machine's clock.
+            times: 20,
             attempt: Duration::from_millis(250),
             call: Duration::from_millis(500),
             sends_per_second: 1000,
@@ -153,7 +158,7 @@ impl FaultRunOptions {
                 delay: Duration::from_millis(20),
                 killed: 0.1,
                 frozen: 0.1,
-                freeze: Duration::from_secs(LONG_TICK.unsigned_abs() + 2) / 60,
+                freeze: Duration::from_secs(LONG_TICK.unsigned_abs() + 2) / 20,
                 given_up: 0.1,
                 ..StreamFaults::default()
             },
@@ -192,20 +197,20 @@ pub async fn run(options: &FaultRunOptions, say: fn(&str, Duration)) -> Result<F
     let (clock, background) = (world.run_clock(options.times), world.run_in_background(options.times));
     let pace = options.pace;
     let closing = Duration::from_secs(1) / pace * u32::try_from(options.conversations).unwrap_or(u32::MAX);
-    let (closed, clean, finished, exports) = try_join!(
+    let (closed, clean, finished, ()) = try_join!(
         acts::close(&world, pace),
         undisturbed(calm, options.times, pace / CALMER),
         acts::campaign(&world, options),
-        exported::export(&world, closing)
+        exported::export(&world, options.exports, closing)
     )?;
     // A request that was being sent when something was stopped arrives before the endpoints recover.
     sleep(options.under_way()).await;
     drop((clock, background));
     let contacts = world.plan.campaigns.iter().map(|run| run.contacts).sum::<usize>();
     done(format!(
-        "{} conversations closed, {pace} in a second, while campaigns with {contacts} contacts were sent and {} exports made",
+        "{} conversations closed, {pace} in a second, while campaigns with {contacts} contacts were sent and {} exports made by each",
         closed.len(),
-        exports.len()
+        options.exports
     ));
     let clock = world.run_clock(1);
     let days = acts::recover(&world, options).await?;
@@ -215,7 +220,7 @@ pub async fn run(options: &FaultRunOptions, say: fn(&str, Duration)) -> Result<F
     checks.extend(check::closed(&world, &closed, &received_events, &logs));
     checks.push(check::repeats(&world, &received_events, &logs));
     let changes = TableChanges::read(&world)?;
-    checks.extend(told::events(&world, &finished, &changes).await?);
+    checks.extend(told::events(&world, &finished, &changes, options.exports).await?);
     checks.push(check::expiry(&world, &logs).await?);
     done(format!("{} deliveries expired", logs.iter().map(Vec::len).sum::<usize>()));
     // Until here the units of partitions are refilled, second by second.
@@ -228,7 +233,7 @@ pub async fn run(options: &FaultRunOptions, say: fn(&str, Duration)) -> Result<F
     checks.extend(check::campaigns(&world, &finished, &received_events, options).await?);
     checks.extend(outcomes::results(&world, &finished).await?);
     checks.push(captured::lists(&world).await?);
-    checks.extend(exported::files(&world, &exports).await?);
+    checks.extend(exported::files(&world).await?);
     checks.extend(check::rates(&world, options));
     checks.extend(check::ends(&world).await?);
     let rows = rows(&world, &closed, &received_events, &logs);

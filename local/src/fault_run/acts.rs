@@ -17,7 +17,7 @@ use tokio::try_join;
 use crate::Trouble;
 use crate::fault_run::plan::{CallerAct, EndpointKind};
 use crate::fault_run::world::{MINUTE, World, at_once, member, path_of_connector, path_of_webhook};
-use crate::fault_run::{FaultRunOptions, captured, outcomes};
+use crate::fault_run::{FaultRunOptions, captured, exported, outcomes};
 
 /// One of so many contacts of a campaign is changed.
 pub const CHANGED: usize = 10;
@@ -294,6 +294,7 @@ pub async fn recover(world: &Arc<World>, options: &FaultRunOptions) -> Result<f6
             world.skip(MINUTE);
             continue;
         }
+        exported::look(world).await?;
         if outcomes::tell(world).await? > 0 {
             continue;
         }

@@ -7,20 +7,13 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use shared::records::export::ExportStatus;
 use shared::values::id::ExportId;
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 use uuid::Uuid;
 
 use crate::Trouble;
 use crate::fault_run::captured;
 use crate::fault_run::check::Check;
 use crate::fault_run::world::{World, member};
-
-/// The exports of each organisation. Every other one has the open conversations only.
-pub const EXPORTS: usize = 4;
-/// The time between two looks at an export.
-const GLANCE: Duration = Duration::from_millis(200);
-/// The longest wait for an export.
-const PATIENCE: Duration = Duration::from_mins(5);
 
 /// An export, with what must be in its file.
 pub struct MadeExport {
@@ -32,31 +25,36 @@ pub struct MadeExport {
     file: Option<Vec<Value>>,
 }
 
-/// Makes exports at a steady rate for the time `during`, and waits until their files are complete.
+/// Makes exports at a steady rate for the time `during`.
 ///
 /// # Errors
-/// [`Trouble`] where one is refused, or its file cannot be read.
-pub async fn export(world: &Arc<World>, during: Duration) -> Result<Vec<MadeExport>, Trouble> {
-    let mut all = Vec::new();
-    for number in 0..EXPORTS {
+/// [`Trouble`] where one is refused.
+pub async fn export(world: &Arc<World>, exports: usize, during: Duration) -> Result<(), Trouble> {
+    for number in 0..exports {
         for organisation in 0..world.organisations.len() {
-            all.push(MadeExport::begin(world, organisation, number).await?);
+            let begun = MadeExport::begin(world, organisation, number).await?;
+            world.exports.lock().await.push(begun);
         }
-        sleep(during / u32::try_from(EXPORTS).unwrap_or(u32::MAX)).await;
+        sleep(during / u32::try_from(exports).unwrap_or(u32::MAX)).await;
+        look(world).await?;
     }
-    let read = async {
-        for export in &mut all {
-            export.read(world).await?;
-        }
-        Ok(())
-    };
-    // A check sees those that are not complete.
-    timeout(PATIENCE, read).await.unwrap_or(Ok(()))?;
-    Ok(all)
+    Ok(())
+}
+
+/// Reads the files of the exports that are completed by now.
+///
+/// # Errors
+/// [`Trouble`] where one cannot be read.
+pub async fn look(world: &World) -> Result<(), Trouble> {
+    for export in world.exports.lock().await.iter_mut().filter(|export| export.file.is_none()) {
+        export.read(world).await?;
+    }
+    Ok(())
 }
 
 impl MadeExport {
     async fn begin(world: &World, organisation: usize, number: usize) -> Result<Self, Trouble> {
+        // Every other one has the open conversations only.
         let only_open = number % 2 == 1;
         let (plan, of_webhook) = (&world.plan, |webhook: usize| world.plan.webhooks[webhook].organisation);
         let conversations = plan.conversations.iter().zip(&world.conversations);
@@ -82,16 +80,12 @@ impl MadeExport {
         Ok(Self { organisation, id: member(&answered.body["data"], "id")?, wanted, file: None })
     }
 
-    /// Waits until it has ended, and reads its file.
+    /// Reads its file, if it is completed.
     async fn read(&mut self, world: &World) -> Result<(), Trouble> {
         let path = format!("/api/v1/export/{}", self.id);
-        loop {
-            let answered = world.ask(self.organisation, "GET", &path, "", &Value::Null).await?;
-            match member(&answered.body["data"], "status")? {
-                ExportStatus::Completed => break,
-                ExportStatus::Failed => return Ok(()),
-                ExportStatus::Queued | ExportStatus::InProgress => sleep(GLANCE).await,
-            }
+        let answered = world.ask(self.organisation, "GET", &path, "", &Value::Null).await?;
+        if answered.body["data"]["status"] != ExportStatus::Completed.as_str() {
+            return Ok(());
         }
         let objects = world.stack.objects.objects()?;
         let file = objects.iter().find(|(key, _)| key.ends_with(&self.id.to_string()));
@@ -129,9 +123,9 @@ impl MadeExport {
 ///
 /// # Errors
 /// [`Trouble`] where the list of exports or the bucket cannot be read.
-pub async fn files(world: &World, made: &[MadeExport]) -> Result<Vec<Check>, Trouble> {
+pub async fn files(world: &World) -> Result<Vec<Check>, Trouble> {
     let mut all = Check::that("an export during the writes has each row once that was there all the time");
-    made.iter().for_each(|export| export.see(&mut all));
+    world.exports.lock().await.iter().for_each(|export| export.see(&mut all));
     let mut gone = Check::that("exports and their files are removed after a week");
     for organisation in 0..world.organisations.len() {
         let answered = world.ask(organisation, "GET", "/api/v1/export", "", &Value::Null).await?;

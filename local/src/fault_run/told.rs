@@ -12,7 +12,6 @@ use crate::fault_run::acts::{CHANGED, FinishedCampaign, contacts_of};
 use crate::fault_run::captured;
 use crate::fault_run::changes::TableChanges;
 use crate::fault_run::check::Check;
-use crate::fault_run::exported::EXPORTS;
 use crate::fault_run::world::{World, member};
 
 /// The organisation whose events are also sent. Those of the others are only read.
@@ -51,13 +50,14 @@ pub async fn events(
     world: &World,
     finished: &[FinishedCampaign],
     changes: &TableChanges,
+    exports: usize,
 ) -> Result<Vec<Check>, Trouble> {
     let mut once = Check::that("the log has each event once, and those of a record in their order");
     let mut told = Check::that("each change is told by one event, of every kind");
     let mut sent = Check::that("each event of the log arrived, and came again only with its id");
     let given_up = given_up(world);
     for organisation in 0..world.organisations.len() {
-        let log = Log::read(world, organisation).await?;
+        let log = Log { exports, ..Log::read(world, organisation).await? };
         log.see_order(&given_up, &mut once);
         log.see_changes(finished, changes, &mut told).await?;
         if organisation == SENT {
@@ -83,6 +83,8 @@ struct Log<'a> {
     world: &'a World,
     organisation: usize,
     events: Vec<Value>,
+    /// The exports of the organisation.
+    exports: usize,
 }
 
 impl<'a> Log<'a> {
@@ -95,7 +97,7 @@ impl<'a> Log<'a> {
             let Value::String(next) = page["data"]["next"].take() else { break };
             after = format!("&after={next}");
         }
-        Ok(Self { world, organisation, events })
+        Ok(Self { world, organisation, events, exports: 0 })
     }
 
     fn see_order(&self, given_up: &HashSet<String>, once: &mut Check) {
@@ -208,9 +210,9 @@ impl<'a> Log<'a> {
             (CONTACT_UPDATED, changed),
             ("conversation.closed", conversations.iter().filter(|conversation| !conversation.is_open()).count()),
             ("conversation.opened", conversations.len()),
-            ("export.completed", EXPORTS),
-            ("export.created", EXPORTS),
-            ("export.deleted", EXPORTS),
+            ("export.completed", self.exports),
+            ("export.created", self.exports),
+            ("export.deleted", self.exports),
             ("form.created", 1),
             ("intent.created", 1),
             ("message.created", usize::try_from(said).unwrap_or(usize::MAX)),

@@ -21,12 +21,14 @@ use shared::values::id::{AssistantId, ContactId, ConversationId, DeliveryId, Ids
 use shared::values::secret::Secret;
 use shared::values::tenant::Tenant;
 use shared::values::time::{Clock, Timestamp};
+use tokio::sync::Mutex as AsyncMutex;
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::event_source::StreamFaults;
 use crate::fault_run::FaultRunOptions;
 use crate::fault_run::captured::{Capturable, Capture};
+use crate::fault_run::exported::MadeExport;
 use crate::fault_run::outcomes::ToldOutcomes;
 use crate::fault_run::plan::{ORGANISATIONS, Plan};
 use crate::faults::{Fault, Faults};
@@ -71,6 +73,8 @@ pub struct World {
     pub capturable: Vec<Capturable>,
     /// What was captured.
     pub captures: Mutex<Vec<Capture>>,
+    /// The exports.
+    pub exports: AsyncMutex<Vec<MadeExport>>,
     /// What the connectors have told.
     pub told: Mutex<ToldOutcomes>,
     faults: Faults,
@@ -151,6 +155,7 @@ impl World {
             channels: Vec::new(),
             capturable: Vec::new(),
             captures: Mutex::default(),
+            exports: AsyncMutex::default(),
             told: Mutex::default(),
             faults,
             partitions,
