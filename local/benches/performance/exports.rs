@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use dynoxide::Database;
-use embedded_dynamodb::partitions::{Counting, Partitions, Unit as CapacityUnit};
 use local::database::TABLE_NAME;
 use local::{Settings, Stack};
 use serde_json::{Value, json};
@@ -35,14 +34,11 @@ pub fn measure(bench: &Bench, figures: &mut Figures) -> Result<()> {
 }
 
 async fn export(bench: &Bench, figures: &mut Figures) -> Result<()> {
-    let partitions = Partitions::new(Counting::Counted);
-    let settings = Settings { demo: None, stream: false, partitions: partitions.clone(), ..Settings::of(&bench.root) };
-    let stack = Stack::start(settings).await?;
+    let stack = Stack::start(Settings { demo: None, stream: false, ..Settings::of(&bench.root) }).await?;
     let organisation = Organisation::new(&stack, stack.gateway.service.store.clone()).await?;
     fill(&stack, &organisation, bench.rows).await?;
     let made = organisation.post(&stack, "/api/v1/export", &json!({"records": ["contact"]})).await?;
     let path = format!("/api/v1/export/{}", made["id"].as_str().ok_or("no id")?);
-    partitions.forget();
 
     let mut process = bench.program(FUNCTION, &stack).start().await?;
     let (mut worked, mut ticks) = (Duration::ZERO, 0_usize);
@@ -57,8 +53,6 @@ async fn export(bench: &Bench, figures: &mut Figures) -> Result<()> {
             _ => eprintln!("tick {ticks}: {} rows", export["rows"]),
         }
     };
-    let heat = partitions.heat().into_iter().filter(|(partition, _)| partition.unit == CapacityUnit::Read);
-    let units: f64 = heat.map(|(_, heat)| heat.units).sum();
     let (peak, busy) = (process.peak()?, process.cpu()?);
     see_file(&stack, &done, bench.rows)?;
 
@@ -71,7 +65,6 @@ async fn export(bench: &Bench, figures: &mut Figures) -> Result<()> {
     figures.push(row("processor time of the function", busy.as_secs_f64(), Unit::Seconds));
     figures.push(row("ticks", figure(ticks as u64), Unit::Calls));
     figures.push(row("rows a second", rows / worked.as_secs_f64(), Unit::PerSecond));
-    figures.push(row("read units a row", units / rows, Unit::CapacityUnits));
     figures.push(row("the file", done["bytes"].as_f64().unwrap_or_default(), Unit::Bytes));
     stack.stop().await;
     Ok(())
