@@ -116,13 +116,14 @@ fn contact_of(received: &Received) -> Option<CampaignContactId> {
 
 async fn tell_attempt(world: &World, attempt: &ArrivedAttempt) -> Result<usize, Trouble> {
     let &ArrivedAttempt { campaign, contact, number } = attempt;
-    let mut random = Rng::with_seed(world.plan.seed ^ fold(contact.0.as_u128()) ^ number as u64);
+    let (upper, lower) = contact.0.as_u64_pair();
+    let mut random = Rng::with_seed(world.plan.seed ^ upper ^ lower ^ number as u64);
     if random.usize(0..TOLD) > 0 {
         return Ok(0);
     }
     let (run, now) = (&world.plan.campaigns[campaign], world.clock.now());
     let is_retried = run.retries && random.bool();
-    let outcomes: &[ReportedOutcome] = if is_retried || !run.retries && random.bool() { &RETRIED } else { &OTHERS };
+    let outcomes: &[ReportedOutcome] = if is_retried || (!run.retries && random.bool()) { &RETRIED } else { &OTHERS };
     let (last, mut reports) = reports(outcomes, now, &mut random);
     let before = number.checked_sub(1).and_then(|before| world.told().attempts[&contact][before]);
     if let Some(before) = before {
@@ -261,10 +262,4 @@ fn is_tried_as_told(place: &CampaignContact, attempts: &[Option<ToldOutcome>], r
         && earlier.iter().all(is_followed)
         && attempts.len() <= most
         && (attempts.len() == most || !is_followed(last))
-}
-
-/// The lower half of the bits of an id, mixed with the upper half.
-const fn fold(id: u128) -> u64 {
-    let [upper, lower] = [(id >> 64) as u64, id as u64];
-    upper ^ lower
 }

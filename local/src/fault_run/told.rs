@@ -57,7 +57,7 @@ pub async fn events(
     let mut sent = Check::that("each event of the log arrived, and came again only with its id");
     let given_up = given_up(world);
     for organisation in 0..world.organisations.len() {
-        let log = Log { exports, ..Log::read(world, organisation).await? };
+        let log = Log::read(world, organisation, exports).await?;
         log.see_order(&given_up, &mut once);
         log.see_changes(finished, changes, &mut told).await?;
         if organisation == SENT {
@@ -88,7 +88,7 @@ struct Log<'a> {
 }
 
 impl<'a> Log<'a> {
-    async fn read(world: &'a World, organisation: usize) -> Result<Self, Trouble> {
+    async fn read(world: &'a World, organisation: usize, exports: usize) -> Result<Self, Trouble> {
         let (mut events, mut after) = (Vec::new(), String::new());
         loop {
             let query = format!("size={PAGE}{after}");
@@ -97,7 +97,7 @@ impl<'a> Log<'a> {
             let Value::String(next) = page["data"]["next"].take() else { break };
             after = format!("&after={next}");
         }
-        Ok(Self { world, organisation, events, exports: 0 })
+        Ok(Self { world, organisation, events, exports })
     }
 
     fn see_order(&self, given_up: &HashSet<String>, once: &mut Check) {
