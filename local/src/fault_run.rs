@@ -166,6 +166,19 @@ impl FaultRunOptions {
         }
     }
 
+    /// The same on a busy machine: everything may take so many times longer.
+    #[must_use]
+    pub fn slower(self, factor: u32) -> Self {
+        let factor = factor.max(1);
+        Self {
+            times: (self.times / factor).max(1),
+            attempt: self.attempt * factor,
+            call: self.call * factor,
+            stream: StreamFaults { freeze: self.stream.freeze * factor, ..self.stream },
+            ..self
+        }
+    }
+
     /// The longest time from the last read before an attempt to its end.
     pub fn under_way(&self) -> Duration {
         self.call * 3 + self.attempt + Duration::from_millis(250)
