@@ -2,15 +2,21 @@
 //!
 //! - [`plan`] is made from a seed. [`world`] is the service with its customers, and their actions.
 //! - [`acts`] are the events of a run: closes at a steady rate in real time, campaigns, then recovery in skipped
-//!   time.
+//!   time. [`caller`] calls the API for them. Meanwhile connectors tell [`outcomes`], forms and intents are [`captured`],
+//!   and rows are [`exported`].
 //! - [`check`] compares the events that arrived with the expected ones, [`told`] the log of every change, and
-//!   [`counted`] the counts. [`report`] prints the result.
+//!   [`counted`] the counts, both by the [`changes`] of the table. [`report`] prints the result.
 //!
 //! The same seed makes the same plan and the same random numbers. Which request gets which number depends on timing.
 
 pub mod acts;
+pub mod caller;
+pub mod captured;
+pub mod changes;
 pub mod check;
 pub mod counted;
+pub mod exported;
+pub mod outcomes;
 pub mod plan;
 pub mod report;
 pub mod told;
@@ -27,6 +33,7 @@ use tokio::time::sleep;
 use crate::Trouble;
 use crate::event_source::StreamFaults;
 use crate::fault_run::acts::Closed;
+use crate::fault_run::changes::TableChanges;
 use crate::fault_run::check::ReceivedEvents;
 use crate::fault_run::plan::{EndpointKind, Plan};
 use crate::fault_run::report::{EndpointFigures, FaultRunReport, quantiles};
@@ -48,6 +55,8 @@ pub struct FaultRunOptions {
     pub conversations: usize,
     /// Contacts of campaigns.
     pub contacts: usize,
+    /// Exports of each organisation.
+    pub exports: usize,
     /// Conversations that are closed per second.
     pub pace: u32,
     /// The factor by which the service's clock is faster than the machine's.
@@ -78,6 +87,7 @@ impl FaultRunOptions {
             seed,
             conversations: 10_000,
             contacts: 10_000,
+            exports: 4,
             pace: 90,
             times: 15,
             attempt: Duration::from_secs(1),
@@ -118,8 +128,10 @@ impl FaultRunOptions {
         Self {
             conversations: 60,
             contacts: 60,
+            exports: 2,
             pace: 1000,
-            times: 60,
+            // A tick has a few seconds of the machine's clock.
+            times: 20,
             attempt: Duration::from_millis(250),
             call: Duration::from_millis(500),
             sends_per_second: 1000,
@@ -146,11 +158,24 @@ impl FaultRunOptions {
                 delay: Duration::from_millis(20),
                 killed: 0.1,
                 frozen: 0.1,
-                freeze: Duration::from_secs(LONG_TICK.unsigned_abs() + 2) / 60,
+                freeze: Duration::from_secs(LONG_TICK.unsigned_abs() + 2) / 20,
                 given_up: 0.1,
                 ..StreamFaults::default()
             },
             ..Self::full(root, seed)
+        }
+    }
+
+    /// The same on a busy machine: everything may take so many times longer.
+    #[must_use]
+    pub fn slower(self, factor: u32) -> Self {
+        let factor = factor.max(1);
+        Self {
+            times: (self.times / factor).max(1),
+            attempt: self.attempt * factor,
+            call: self.call * factor,
+            stream: StreamFaults { freeze: self.stream.freeze * factor, ..self.stream },
+            ..self
         }
     }
 
@@ -184,18 +209,21 @@ pub async fn run(options: &FaultRunOptions, say: fn(&str, Duration)) -> Result<F
     world.start_faults(options);
     let (clock, background) = (world.run_clock(options.times), world.run_in_background(options.times));
     let pace = options.pace;
-    let (closed, clean, finished) = try_join!(
+    let closing = Duration::from_secs(1) / pace * u32::try_from(options.conversations).unwrap_or(u32::MAX);
+    let (closed, clean, finished, ()) = try_join!(
         acts::close(&world, pace),
         undisturbed(calm, options.times, pace / CALMER),
-        acts::campaign(&world, options)
+        acts::campaign(&world, options),
+        exported::export(&world, options.exports, closing)
     )?;
     // A request that was being sent when something was stopped arrives before the endpoints recover.
     sleep(options.under_way()).await;
     drop((clock, background));
     let contacts = world.plan.campaigns.iter().map(|run| run.contacts).sum::<usize>();
     done(format!(
-        "{} conversations closed, {pace} in a second, while campaigns with {contacts} contacts were sent",
-        closed.len()
+        "{} conversations closed, {pace} in a second, while campaigns with {contacts} contacts were sent and {} exports made by each",
+        closed.len(),
+        options.exports
     ));
     let clock = world.run_clock(1);
     let days = acts::recover(&world, options).await?;
@@ -204,7 +232,8 @@ pub async fn run(options: &FaultRunOptions, say: fn(&str, Duration)) -> Result<F
     let logs = check::logs(&world).await?;
     checks.extend(check::closed(&world, &closed, &received_events, &logs));
     checks.push(check::repeats(&world, &received_events, &logs));
-    checks.extend(told::events(&world, &finished).await?);
+    let changes = TableChanges::read(&world)?;
+    checks.extend(told::events(&world, &finished, &changes, options.exports).await?);
     checks.push(check::expiry(&world, &logs).await?);
     done(format!("{} deliveries expired", logs.iter().map(Vec::len).sum::<usize>()));
     // Until here the units of partitions are refilled, second by second.
@@ -213,8 +242,11 @@ pub async fn run(options: &FaultRunOptions, say: fn(&str, Duration)) -> Result<F
     world.stop_faults();
     checks.push(check::long_ticks(&world));
     checks.push(check::lists(&world).await?);
-    checks.push(counted::counts(&world).await?);
+    checks.push(counted::counts(&world, &changes).await?);
     checks.extend(check::campaigns(&world, &finished, &received_events, options).await?);
+    checks.extend(outcomes::results(&world, &finished).await?);
+    checks.push(captured::lists(&world).await?);
+    checks.extend(exported::files(&world).await?);
     checks.extend(check::rates(&world, options));
     checks.extend(check::ends(&world).await?);
     let rows = rows(&world, &closed, &received_events, &logs);
@@ -280,7 +312,7 @@ impl EndpointFigures {
         for event in received_events.get(path).into_iter().flat_map(|events| events.values()) {
             self.requests += event.requests;
             self.taken += usize::from(event.taken > 0);
-            self.again += event.taken.saturating_sub(1);
+            self.again += event.taken - event.ids.len();
         }
     }
 }

@@ -138,6 +138,11 @@ impl Receiver {
         lock(&self.memory.counts).get(path).copied().unwrap_or_default()
     }
 
+    /// What `read` makes of the requests, in order. Unlike [`Self::all`], it copies none of them.
+    pub fn each<T>(&self, read: impl FnMut(&Received) -> Option<T>) -> Vec<T> {
+        lock(&self.memory.received).iter().filter_map(read).collect()
+    }
+
     /// All requests, in order.
     pub fn all(&self) -> Vec<Received> {
         lock(&self.memory.received).clone()

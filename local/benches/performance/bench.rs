@@ -54,6 +54,8 @@ pub struct Bench {
     pub skipped: BTreeSet<String>,
     /// How many times each count of instructions is taken.
     pub effort: Effort,
+    /// Contacts of the export that is measured.
+    pub rows: u64,
     binaries: PathBuf,
     loaded: OnceCell<PathBuf>,
 }
@@ -75,7 +77,7 @@ impl Bench {
         std::fs::create_dir_all(&scratch)?;
         let binaries = root.join("target/lambda");
         let (skipped, effort, loaded) = (BTreeSet::new(), Effort::Thorough, OnceCell::new());
-        Ok(Self { root, scratch, skipped, effort, binaries, loaded })
+        Ok(Self { root, scratch, skipped, effort, rows: 0, binaries, loaded })
     }
 
     /// Builds every function in release mode, as `sam build` does.

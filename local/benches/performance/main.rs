@@ -23,6 +23,7 @@ mod costs;
 mod counts;
 mod deliveries;
 mod events;
+mod exports;
 mod first;
 mod import;
 mod limits;
@@ -55,6 +56,9 @@ pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + S
 struct Arguments {
     /// What to measure anew; all other figures stay as they are. Without any, everything is measured
     measures: Vec<Measure>,
+    /// Contacts of the export
+    #[arg(long, default_value_t = 100_000)]
+    rows: u64,
     /// Measure only functions that have no figures yet: their starts, calls and sizes. All other figures stay as they are
     #[arg(long, conflicts_with = "measures")]
     new: bool,
@@ -105,6 +109,8 @@ enum Measure {
     Ceilings,
     /// What events cost, and whether each change of a busy organisation is told once
     Events,
+    /// Memory and work of an export of many contacts: `--rows` says of how many
+    Exports,
     /// What counts cost, and whether each change of a busy organisation is counted once
     Counts,
     /// Deliveries: of many tenants, to a connector, and with little memory and few descriptors
@@ -138,6 +144,7 @@ async fn main() -> Result<ExitCode> {
     let wanted = if all { Measure::value_variants() } else { &arguments.measures };
     let in_process = !all && wanted.iter().all(|measure| measure.is_in_process());
     let mut bench = if in_process { Bench::of_checkout()? } else { Bench::build()? };
+    bench.rows = arguments.rows;
     if arguments.check {
         return ratchet::check(&mut bench).await;
     }
@@ -209,6 +216,7 @@ impl Measure {
                 | Self::Ceilings
                 | Self::Events
                 | Self::Counts
+                | Self::Exports
                 | Self::Import
                 | Self::Deliveries
                 | Self::Neighbours
@@ -240,6 +248,7 @@ impl Measure {
             Self::Ceilings => ceilings::measure(bench, figures).await,
             Self::Events => events::measure(bench, figures),
             Self::Counts => counts::measure(bench, figures),
+            Self::Exports => exports::measure(bench, figures),
             Self::Deliveries => {
                 bench.build_sender()?;
                 deliveries::measure(bench, figures)

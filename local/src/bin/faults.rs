@@ -21,6 +21,9 @@ struct Arguments {
     /// Conversations closed in a second
     #[arg(long)]
     pace: Option<u32>,
+    /// On a busy machine: how many times longer everything may take
+    #[arg(long, default_value_t = 1)]
+    slower: u32,
     /// The short form that `cargo test` runs, without measurements
     #[arg(long)]
     quick: bool,
@@ -38,6 +41,7 @@ async fn main() -> ExitCode {
         pace: arguments.pace.unwrap_or(usual.pace),
         ..usual
     };
+    let options = options.slower(arguments.slower);
     println!("{} conversations, {} contacts, seed {seed}", options.conversations, options.contacts);
     match run(&options, |act, took| println!("{:7.1} s  {act}", took.as_secs_f64())).await {
         Ok(report) => {

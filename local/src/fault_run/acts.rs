@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use fastrand::Rng;
@@ -11,11 +12,12 @@ use shared::table::keys::{Key, row_of};
 use shared::values::id::{CampaignContactId, CampaignId};
 use shared::values::time::Timestamp;
 use tokio::time::{sleep, timeout};
+use tokio::try_join;
 
 use crate::Trouble;
-use crate::fault_run::FaultRunOptions;
 use crate::fault_run::plan::{CallerAct, EndpointKind};
 use crate::fault_run::world::{MINUTE, World, at_once, member, path_of_connector, path_of_webhook};
+use crate::fault_run::{FaultRunOptions, captured, exported, outcomes};
 
 /// One of so many contacts of a campaign is changed.
 pub const CHANGED: usize = 10;
@@ -71,13 +73,20 @@ pub async fn close(world: &Arc<World>, pace: u32) -> Result<Closed, Trouble> {
         let turn = begun + Duration::from_secs(1) / pace * turns[&number];
         async move {
             sleep(turn.saturating_duration_since(Instant::now())).await;
-            let organisation = world.plan.webhooks[world.plan.conversations[number].webhook].organisation;
-            let path = format!("/api/v1/conversation/{}/close", world.conversations[number]);
-            let answered = world.ask(organisation, "POST", &path, "", &Value::Null).await?;
-            match answered.status {
-                200 => Ok((number, answered.at)),
-                status => Err(Trouble(format!("POST {path}: {status} {}", answered.body))),
+            // A runtime and a connector tell the service of a conversation before its end and after it.
+            let reports = outcomes::of_conversation(&world, number);
+            let (before, after) = reports.split_at(reports.len() / 2);
+            outcomes::tell_conversation(&world, number, before).await?;
+            let captures = world.plan.conversations[number].captures;
+            if captures && number.is_multiple_of(2) {
+                captured::capture(&world, number).await?;
             }
+            let closed = close_one(&world, number).await?;
+            outcomes::tell_conversation(&world, number, after).await?;
+            if captures && !number.is_multiple_of(2) {
+                captured::capture(&world, number).await?;
+            }
+            Ok((number, closed))
         }
     });
     let closed = Closed::from_iter(closed.await?);
@@ -96,11 +105,39 @@ pub async fn close(world: &Arc<World>, pace: u32) -> Result<Closed, Trouble> {
     Ok(closed)
 }
 
-/// Runs all campaigns, and cancels or deletes them according to the plan.
+/// Closes a conversation. Returns when the successful call began.
+async fn close_one(world: &World, number: usize) -> Result<Instant, Trouble> {
+    let organisation = world.plan.webhooks[world.plan.conversations[number].webhook].organisation;
+    let path = format!("/api/v1/conversation/{}/close", world.conversations[number]);
+    let answered = world.ask(organisation, "POST", &path, "", &Value::Null).await?;
+    match answered.status {
+        200 => Ok(answered.at),
+        status => Err(Trouble(format!("POST {path}: {status} {}", answered.body))),
+    }
+}
+
+/// Runs all campaigns, and cancels or deletes them according to the plan. Meanwhile the connectors tell outcomes.
 ///
 /// # Errors
-/// [`Trouble`] where one cannot be run or stopped.
+/// [`Trouble`] where one cannot be run or stopped, or an outcome cannot be told.
 pub async fn campaign(world: &Arc<World>, options: &FaultRunOptions) -> Result<Vec<FinishedCampaign>, Trouble> {
+    let has_ended = AtomicBool::new(false);
+    let sending = async {
+        let finished = run_all(world, options).await;
+        has_ended.store(true, Ordering::Relaxed);
+        finished
+    };
+    let telling = async {
+        while !has_ended.load(Ordering::Relaxed) {
+            outcomes::tell(world).await?;
+            sleep(GLANCE * 4).await;
+        }
+        Ok(())
+    };
+    try_join!(sending, telling).map(|(finished, ())| finished)
+}
+
+async fn run_all(world: &Arc<World>, options: &FaultRunOptions) -> Result<Vec<FinishedCampaign>, Trouble> {
     let (runs, under_way) = (0..world.plan.campaigns.len(), options.under_way());
     let run = |world: Arc<World>, number| async move { run(&world, number, under_way).await };
     let finished = at_once(world, runs.len(), runs, run).await?;
@@ -117,15 +154,18 @@ pub async fn campaign(world: &Arc<World>, options: &FaultRunOptions) -> Result<V
 /// Starts a campaign, at once or some minutes later.
 async fn begin(world: &World, number: usize) -> Result<CampaignId, Trouble> {
     let (run, channel) = (&world.plan.campaigns[number], &world.channels[number]);
+    let policy = if run.retries { outcomes::policy() } else { Value::Null };
     if !run.later {
-        let body = json!({"contact_ids": channel.contacts, "start_new_conversation": number.is_multiple_of(2)});
+        let body = json!({
+            "contact_ids": channel.contacts, "start_new_conversation": number.is_multiple_of(2), "retry_policy": policy,
+        });
         let began = post(world, number, &format!("/api/v1/campaign/run/{}", channel.widget), &body).await?;
         return member(&began, "campaign_id");
     }
     let body = json!({
         "name": "Later", "type": CampaignType::from(run.channel), "widget_id": channel.widget, "enabled": true,
         "start_time": world.clock.now().plus_seconds(60 + i64::try_from(run.contacts / 10).unwrap_or_default()),
-        "contact_ids": channel.contacts[..run.contacts.div_ceil(2).min(ADDED_AT_ONCE)],
+        "contact_ids": channel.contacts[..run.contacts.div_ceil(2).min(ADDED_AT_ONCE)], "retry_policy": policy,
     });
     let id = member(&post(world, number, "/api/v1/campaign/create", &body).await?, "id")?;
     for some in channel.contacts.chunks(ADDED_AT_ONCE) {
@@ -231,12 +271,12 @@ async fn run(world: &World, number: usize, under_way: Duration) -> Result<Finish
     Ok(finished)
 }
 
-/// Makes endpoints recover according to the plan, and lets time pass until nothing is left to do. Returns the number of
-/// days.
+/// Makes endpoints recover according to the plan, and lets time pass until nothing is left to do. Connectors tell how
+/// what they have got ended. Returns the number of days.
 ///
 /// # Errors
 /// [`Trouble`] with the stream or the database.
-pub async fn recover(world: &World, options: &FaultRunOptions) -> Result<f64, Trouble> {
+pub async fn recover(world: &Arc<World>, options: &FaultRunOptions) -> Result<f64, Trouble> {
     for (path, kind) in endpoints(world) {
         world.receiver.behave(&path, kind.in_the_end(options.attempt));
     }
@@ -252,6 +292,10 @@ pub async fn recover(world: &World, options: &FaultRunOptions) -> Result<f64, Tr
         if !world.stack.objects.failed_records()?.is_empty() {
             // Redrive runs every few minutes, for half a day.
             world.skip(MINUTE);
+            continue;
+        }
+        exported::look(world).await?;
+        if outcomes::tell(world).await? > 0 {
             continue;
         }
         let Some(next) = world.next_due().await? else { break };

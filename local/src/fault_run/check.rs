@@ -62,8 +62,8 @@ pub struct ReceivedEvent {
     pub requests: usize,
     /// The number of requests that were answered with success.
     pub taken: usize,
-    /// The body of the first request, without the parts that may change.
-    body: Value,
+    /// The `webhook-id` of each: a contact that is tried again has another one for each attempt.
+    pub ids: BTreeSet<String>,
 }
 
 /// The requests to every endpoint, by its path and by the subject of the event.
@@ -72,7 +72,8 @@ pub type ReceivedEvents = HashMap<String, HashMap<Uuid, ReceivedEvent>>;
 /// Reads all requests, and checks that they are valid by Standard Webhooks.
 pub fn read(world: &World) -> (ReceivedEvents, Vec<Check>) {
     let mut signed = Check::that("every request is signed with the secret of its endpoint");
-    let mut named = Check::that("an event has one webhook-id, and a webhook-id one event");
+    let mut named =
+        Check::that("an event has one webhook-id, and a webhook-id one event; a further attempt is an event");
     let mut same = Check::that("each request of one event has the same body, except for the fields of its contact");
     let secrets: HashMap<String, Vec<_>> = {
         let of_webhook = |number: usize| &world.webhooks[number].secret;
@@ -85,6 +86,11 @@ pub fn read(world: &World) -> (ReceivedEvents, Vec<Check>) {
             });
         webhooks.chain(connectors).collect()
     };
+    let retried: BTreeSet<String> = (0..)
+        .zip(&world.plan.campaigns)
+        .filter(|(_, run)| run.retries)
+        .map(|(number, _)| path_of_connector(number))
+        .collect();
     let (mut received_events, mut events) = (ReceivedEvents::new(), HashMap::new());
     for received in world.receiver.all().into_iter().filter(|received| received.path != told::PATH) {
         let Received { path, headers, at, .. } = &received;
@@ -99,21 +105,24 @@ pub fn read(world: &World) -> (ReceivedEvents, Vec<Check>) {
         let data = &sent["data"];
         let about = if sent["event"] == "conversation.closed" { "conversation_id" } else { "campaign_contact_id" };
         let subject = data[about].as_str().and_then(|id| id.parse().ok()).unwrap_or_default();
-        let first = events.entry(id.to_owned()).or_insert(subject);
-        let right = sent["id"] == id && *first == subject && id == EventId(subject).to_string();
-        named.see(right, || format!("{path} {id} {body}"));
+        let (first, first_sent) = events.entry(id.to_owned()).or_insert_with(|| (subject, sent.clone()));
+        let is_named = id == EventId(subject).to_string() || retried.contains(path);
+        named.see(sent["id"] == id && *first == subject && is_named, || format!("{path} {id} {body}"));
+        let its_own = contact.is_none_or(|contact| contact["id"] == sent["data"]["contact_id"]);
+        same.see(*first_sent == sent && its_own, || format!("{path} {id} {body}"));
         let event = received_events.entry(path.clone()).or_default().entry(subject).or_insert_with(|| ReceivedEvent {
             first: *at,
             last: *at,
             requests: 0,
             taken: 0,
-            body: sent.clone(),
+            ids: BTreeSet::new(),
         });
         event.requests += 1;
-        event.taken += usize::from(received.succeeded());
         event.last = event.last.max(*at);
-        let its_own = contact.is_none_or(|contact| contact["id"] == sent["data"]["contact_id"]);
-        same.see(event.body == sent && its_own, || format!("{path} {id} {body}"));
+        if received.succeeded() {
+            event.taken += 1;
+            event.ids.insert(id.to_owned());
+        }
     }
     (received_events, vec![signed, named, same])
 }
@@ -293,7 +302,9 @@ pub async fn campaigns(
     let mut nothing = Check::that("no connector received any other event");
     let mut stopped = Check::that("nothing was sent that was cancelled, deleted or paused before");
     let mut counts = Check::that("the counts of every campaign add up, and nothing is queued");
-    let mut begun = Check::that("every contact that was sent has one conversation, and no other contact has one");
+    let mut begun = Check::that(
+        "every contact that was sent has a conversation, a new one for each call; no other contact has one",
+    );
     let mut conversations = conversations_by_widget(world).await?;
     for (number, finished) in finished.iter().enumerate() {
         let campaign = EndedCampaign::of(world, number, finished, received_events).await?;
@@ -421,17 +432,25 @@ impl<'a> EndedCampaign<'a> {
     }
 
     fn see_conversations(&self, conversations: &[Conversation], begun: &mut Check) {
-        let mut of_contact: BTreeMap<Option<ContactId>, ConversationId> = BTreeMap::new();
+        let mut of_contact: BTreeMap<ContactId, BTreeSet<ConversationId>> = BTreeMap::new();
         for conversation in conversations {
-            let first = of_contact.insert(conversation.contact_id, conversation.id).is_none();
-            let invited = conversation.contact_id.is_some_and(|contact| self.channel.contacts.contains(&contact));
-            begun.see(first && invited, || format!("{} {conversation:?}", self.path));
+            let invited = conversation.contact_id.filter(|contact| self.channel.contacts.contains(contact));
+            begun.see(invited.is_some(), || format!("{} {conversation:?}", self.path));
+            if let Some(contact) = invited {
+                of_contact.entry(contact).or_default().insert(conversation.id);
+            }
         }
         for place in &self.places {
-            let has = of_contact.get(&Some(place.contact_id)).copied();
+            let has = of_contact.remove(&place.contact_id).unwrap_or_default();
             let is_told = matches!(place.status, ContactStatus::Sent | ContactStatus::Stored);
-            let right = has == place.conversation_id && (has.is_some() || !is_told);
-            begun.see(right, || format!("{} {place:?}, {has:?}", self.path));
+            // Each attempt begins a conversation, or continues the open one.
+            let attempts = if self.campaign.start_new_conversation { place.attempts as usize } else { 1 };
+            let its_own = place.conversation_id.map_or(has.is_empty(), |id| has.contains(&id) && has.len() == attempts);
+            begun.see(its_own && (!has.is_empty() || !is_told), || format!("{} {place:?}, {has:?}", self.path));
+        }
+        for (contact, has) in of_contact {
+            // The contact was deleted from the campaign.
+            begun.see(has.len() == 1, || format!("{} {contact}, {has:?}", self.path));
         }
     }
 }

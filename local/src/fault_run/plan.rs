@@ -95,6 +95,10 @@ pub struct PlannedConversation {
     pub closes: bool,
     /// Whether it has messages.
     pub has_messages: bool,
+    /// Whether it is a call, of which a connector tells how it ended.
+    pub is_call: bool,
+    /// Whether a form and an intent are captured in it.
+    pub captures: bool,
 }
 
 /// An act of a caller while a campaign is sent.
@@ -123,6 +127,8 @@ pub struct PlannedCampaign {
     pub contacts: usize,
     /// Whether it has a schedule: it begins some minutes later, and contacts are added in the meantime.
     pub later: bool,
+    /// Whether it has a policy by which its contacts are tried again after some outcomes.
+    pub retries: bool,
     /// The act of a caller.
     pub act: CallerAct,
 }
@@ -164,7 +170,14 @@ impl Plan {
                     _ => EndpointKind::Dead,
                 };
                 let webhook = of_kind(kind, random.usize(0..ORGANISATIONS));
-                PlannedConversation { webhook, closes: number < conversations, has_messages: random.usize(0..4) == 0 }
+                let mut one_of = |count: usize| random.usize(0..count) == 0;
+                PlannedConversation {
+                    webhook,
+                    closes: number < conversations,
+                    has_messages: one_of(4),
+                    is_call: one_of(5),
+                    captures: one_of(8),
+                }
             })
             .collect();
         random.shuffle(&mut planned);
@@ -193,8 +206,12 @@ impl Plan {
                     _ => CallerAct::None,
                 };
                 let later = matches!(channel, WidgetType::Html | WidgetType::PlivoCall | WidgetType::Sms);
+                let retries = matches!(
+                    channel,
+                    WidgetType::Chat | WidgetType::FbMessenger | WidgetType::PlivoCall | WidgetType::Phone
+                );
                 let webhook = of_kind(EndpointKind::Prompt, number % ORGANISATIONS);
-                PlannedCampaign { webhook, channel, connector, contacts, later, act }
+                PlannedCampaign { webhook, channel, connector, contacts, later, retries, act }
             };
         let campaigns = shapes.into_iter().enumerate().map(&mut campaign).collect();
         Self { seed, webhooks, conversations: planned, campaigns }
@@ -226,5 +243,9 @@ mod tests {
         assert!(plan.campaigns.iter().any(thinned));
         assert!(plan.campaigns.iter().any(|run| matches!(run.act, CallerAct::Pause(1..))));
         assert!(plan.campaigns.iter().any(|run| run.later && run.contacts > 1));
+        assert!(plan.campaigns.iter().any(|run| run.retries && run.later));
+        assert!(plan.campaigns.iter().any(|run| run.retries && run.connector == Some(EndpointKind::Broken)));
+        let closed = || plan.conversations.iter().filter(|conversation| conversation.closes);
+        assert!(closed().any(|conversation| conversation.is_call && conversation.captures));
     }
 }

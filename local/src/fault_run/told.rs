@@ -9,6 +9,8 @@ use shared::records::event::{EventKind, HAVE_TRANSCRIPTS};
 
 use crate::Trouble;
 use crate::fault_run::acts::{CHANGED, FinishedCampaign, contacts_of};
+use crate::fault_run::captured;
+use crate::fault_run::changes::TableChanges;
 use crate::fault_run::check::Check;
 use crate::fault_run::world::{World, member};
 
@@ -19,8 +21,12 @@ pub const PATH: &str = "/events";
 /// Events of a page.
 const PAGE: usize = 100;
 /// The kinds that tell of a change more or less often, depending on when it happens.
-const ANY_NUMBER: [&str; 4] = ["conversation.updated", "campaign.updated", "campaign.started", "webhook.updated"];
+const ANY_NUMBER: [&str; 5] =
+    ["conversation.updated", "campaign.updated", "campaign.started", "export.updated", "webhook.updated"];
 const CONTACT_UPDATED: &str = "contact.updated";
+/// The subject of the events of a campaign's contact. They tell of changes of two items, the contact and its delivery,
+/// so they are in any order: the one with the highest `sequence` counts.
+const OF_TWO_ITEMS: &str = "campaign_contact";
 
 impl World {
     /// Subscribes an organisation to every event.
@@ -40,15 +46,20 @@ impl World {
 ///
 /// # Errors
 /// [`Trouble`] where the log or a record cannot be read.
-pub async fn events(world: &World, finished: &[FinishedCampaign]) -> Result<Vec<Check>, Trouble> {
+pub async fn events(
+    world: &World,
+    finished: &[FinishedCampaign],
+    changes: &TableChanges,
+    exports: usize,
+) -> Result<Vec<Check>, Trouble> {
     let mut once = Check::that("the log has each event once, and those of a record in their order");
     let mut told = Check::that("each change is told by one event, of every kind");
     let mut sent = Check::that("each event of the log arrived, and came again only with its id");
     let given_up = given_up(world);
     for organisation in 0..world.organisations.len() {
-        let log = Log::read(world, organisation).await?;
+        let log = Log::read(world, organisation, exports).await?;
         log.see_order(&given_up, &mut once);
-        log.see_changes(finished, &mut told).await?;
+        log.see_changes(finished, changes, &mut told).await?;
         if organisation == SENT {
             log.see_arrivals(&mut sent);
         }
@@ -72,10 +83,12 @@ struct Log<'a> {
     world: &'a World,
     organisation: usize,
     events: Vec<Value>,
+    /// The exports of the organisation.
+    exports: usize,
 }
 
 impl<'a> Log<'a> {
-    async fn read(world: &'a World, organisation: usize) -> Result<Self, Trouble> {
+    async fn read(world: &'a World, organisation: usize, exports: usize) -> Result<Self, Trouble> {
         let (mut events, mut after) = (Vec::new(), String::new());
         loop {
             let query = format!("size={PAGE}{after}");
@@ -84,7 +97,7 @@ impl<'a> Log<'a> {
             let Value::String(next) = page["data"]["next"].take() else { break };
             after = format!("&after={next}");
         }
-        Ok(Self { world, organisation, events })
+        Ok(Self { world, organisation, events, exports })
     }
 
     fn see_order(&self, given_up: &HashSet<String>, once: &mut Check) {
@@ -94,7 +107,7 @@ impl<'a> Log<'a> {
             let subject = word(event, "event").split('.').next().unwrap_or_default();
             let (record, sequence) = (word(&event["data"], "id"), event["sequence"].as_u64());
             let before = last.insert((subject, record), sequence).flatten();
-            let is_later = before < sequence || given_up.contains(record);
+            let is_later = before < sequence || given_up.contains(record) || subject == OF_TWO_ITEMS;
             once.see(is_later, || format!("behind {before:?}: {event}"));
         }
     }
@@ -110,7 +123,12 @@ impl<'a> Log<'a> {
         kinds
     }
 
-    async fn see_changes(&self, finished: &[FinishedCampaign], told: &mut Check) -> Result<(), Trouble> {
+    async fn see_changes(
+        &self,
+        finished: &[FinishedCampaign],
+        changes: &TableChanges,
+        told: &mut Check,
+    ) -> Result<(), Trouble> {
         let conversations: Vec<Conversation> = self.world.list(self.organisation, "/api/v1/conversation", "").await?;
         let mut kinds = self.kinds();
         for (kind, wanted) in self.wanted(&conversations, finished).await? {
@@ -119,18 +137,51 @@ impl<'a> Log<'a> {
             let is_right = records.len() == wanted && (count == wanted || kind == CONTACT_UPDATED);
             told.see(is_right, || format!("{kind}: {count} of {} records, not {wanted}", records.len()));
         }
-        let (count, ended) = kinds.remove(EventKind::CAMPAIGN_CONTACT_UPDATED.as_str()).unwrap_or_default();
-        told.see(count == ended.len(), || format!("{count} contacts of campaigns, {} different ones", ended.len()));
-        for (number, run) in self.campaigns(finished).filter(|(number, _)| self.has_connector(*number)) {
-            for place in contacts_of(self.world, number, run.id).await? {
-                let has_ended = matches!(place.status, ContactStatus::Sent | ContactStatus::Failed);
-                let is_told = ended.contains(&*place.id.to_string());
-                told.see(is_told || !has_ended, || format!("{place:?} has no event"));
-            }
-        }
+        let (completed, _) = kinds.remove("campaign.completed").unwrap_or_default();
+        let own = self.campaigns(finished).filter_map(|(_, run)| changes.completed.get(&run.id.to_string()));
+        let wanted: usize = own.sum();
+        told.see(completed == wanted, || format!("campaign.completed: {completed}, not {wanted}"));
+        kinds.remove(EventKind::CAMPAIGN_CONTACT_UPDATED.as_str());
+        self.see_contacts(finished, changes, told).await?;
         let others: Vec<_> = kinds.keys().filter(|kind| !ANY_NUMBER.contains(kind)).collect();
         told.see(others.is_empty(), || format!("also {others:?}"));
         self.see_conversations(&conversations, told);
+        Ok(())
+    }
+
+    /// Each end of a delivery to a contact of a campaign and each change of its result is told once, and the last event
+    /// shows the contact as it is.
+    async fn see_contacts(
+        &self,
+        finished: &[FinishedCampaign],
+        changes: &TableChanges,
+        told: &mut Check,
+    ) -> Result<(), Trouble> {
+        let mut of_contact: HashMap<&str, Vec<&Value>> = HashMap::new();
+        let kind = EventKind::CAMPAIGN_CONTACT_UPDATED.as_str();
+        for event in self.events.iter().filter(|event| word(event, "event") == kind) {
+            of_contact.entry(word(&event["data"], "id")).or_default().push(event);
+        }
+        for (number, run) in self.campaigns(finished) {
+            for place in contacts_of(self.world, number, run.id).await? {
+                let id = place.id.to_string();
+                let events = of_contact.remove(&*id).unwrap_or_default();
+                let wanted = changes.contacts.get(&id).copied().unwrap_or_default();
+                told.see(events.len() == wanted, || format!("{place:?} has {} events, not {wanted}", events.len()));
+                // A cancellation is told of the campaign alone.
+                let last = events.iter().max_by_key(|event| event["sequence"].as_u64());
+                if let Some(last) = last.filter(|_| place.status != ContactStatus::Cancelled) {
+                    let shown = ["status", "result", "attempts"].map(|name| &last["data"][name]);
+                    let is = [json!(place.status), json!(place.result), json!(place.attempts)];
+                    told.see(shown == is.each_ref(), || format!("{place:?} is not as in {last}"));
+                }
+            }
+        }
+        for (id, events) in of_contact {
+            // The contact was deleted: what happened to it may be told or not.
+            let most = changes.contacts.get(id).copied().unwrap_or_default();
+            told.see(events.len() <= most, || format!("{id} has {} events, {most} at most", events.len()));
+        }
         Ok(())
     }
 
@@ -142,27 +193,33 @@ impl<'a> Log<'a> {
     ) -> Result<Vec<(&'static str, usize)>, Trouble> {
         let (world, own) = (self.world, self.organisation);
         let webhooks: Vec<Value> = world.list(own, "/api/v1/outbound_webhook/list", "").await?;
-        let (mut campaigns, mut contacts, mut changed, mut completed) = (0, 0, 0, 0);
-        for (number, run) in self.campaigns(finished) {
+        let (mut campaigns, mut contacts, mut changed) = (0, 0, 0);
+        for (number, _) in self.campaigns(finished) {
             let invited = world.channels[number].contacts.len();
             (campaigns, contacts, changed) = (campaigns + 1, contacts + invited, changed + invited.div_ceil(CHANGED));
-            let path = format!("/api/v1/campaign/get/{}", run.id);
-            let campaign = world.ask(own, "GET", &path, "", &Value::Null).await?.body;
-            completed += usize::from(campaign["data"]["status"] == "completed");
         }
         let said: u64 = conversations.iter().map(|conversation| conversation.chat_count).sum();
+        let assistants = world.plan.webhooks.iter().filter(|webhook| webhook.organisation == own).count();
+        let captured = captured::of_organisation(world, own).len();
         Ok(vec![
-            ("assistant.created", world.plan.webhooks.iter().filter(|webhook| webhook.organisation == own).count()),
-            ("campaign.completed", completed),
+            ("assistant.created", assistants),
             ("campaign.created", campaigns),
+            ("captured_form.created", captured),
+            ("captured_intent.created", captured),
             ("contact.created", contacts),
             (CONTACT_UPDATED, changed),
             ("conversation.closed", conversations.iter().filter(|conversation| !conversation.is_open()).count()),
             ("conversation.opened", conversations.len()),
+            ("export.completed", self.exports),
+            ("export.created", self.exports),
+            ("export.deleted", self.exports),
+            ("form.created", 1),
+            ("intent.created", 1),
             ("message.created", usize::try_from(said).unwrap_or(usize::MAX)),
             ("webhook.created", webhooks.len()),
             ("webhook.disabled", webhooks.iter().filter(|webhook| !webhook["disabled_reason"].is_null()).count()),
-            ("widget.created", campaigns),
+            // Each assistant has one for calls.
+            ("widget.created", campaigns + assistants),
         ])
     }
 
@@ -174,10 +231,6 @@ impl<'a> Log<'a> {
         let (plan, own) = (&self.world.plan, self.organisation);
         let is_own = move |number: usize| plan.webhooks[plan.campaigns[number].webhook].organisation == own;
         finished.iter().enumerate().filter(move |(number, _)| is_own(*number))
-    }
-
-    fn has_connector(&self, campaign: usize) -> bool {
-        self.world.plan.campaigns[campaign].connector.is_some()
     }
 
     /// Each message is told, and the last event of an open conversation has the last of them.

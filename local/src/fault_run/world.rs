@@ -21,14 +21,17 @@ use shared::values::id::{AssistantId, ContactId, ConversationId, DeliveryId, Ids
 use shared::values::secret::Secret;
 use shared::values::tenant::Tenant;
 use shared::values::time::{Clock, Timestamp};
+use tokio::sync::Mutex as AsyncMutex;
 use tokio::task::JoinSet;
-use tokio::time::{MissedTickBehavior, interval, sleep};
+use tokio::time::{MissedTickBehavior, interval};
 
 use crate::event_source::StreamFaults;
 use crate::fault_run::FaultRunOptions;
+use crate::fault_run::captured::{Capturable, Capture};
+use crate::fault_run::exported::MadeExport;
+use crate::fault_run::outcomes::ToldOutcomes;
 use crate::fault_run::plan::{ORGANISATIONS, Plan};
 use crate::faults::{Fault, Faults};
-use crate::http::Call;
 use crate::lambda::{Function, invoke};
 use crate::receiver::Receiver;
 use crate::stack::{Settings, Stack};
@@ -45,8 +48,6 @@ const IMPORTED_AT_ONCE: usize = 500;
 pub const LONG_TICK: i64 = 35;
 /// The largest difference between the clocks of two environments, in milliseconds.
 const CLOCKS_APART: i64 = 2000;
-/// How long a caller retries without an answer: far longer than a slow and busy machine may take.
-const PATIENCE: Duration = Duration::from_mins(5);
 /// Organisations that are prepared at the same time, with so many calls each.
 const CALLS_AT_ONCE: usize = 4;
 
@@ -68,12 +69,20 @@ pub struct World {
     pub conversations: Vec<ConversationId>,
     /// The widgets and contacts of the plan's campaigns, before they run.
     pub channels: Vec<Channel>,
+    /// The form and the intent of each organisation.
+    pub capturable: Vec<Capturable>,
+    /// What was captured.
+    pub captures: Mutex<Vec<Capture>>,
+    /// The exports.
+    pub exports: AsyncMutex<Vec<MadeExport>>,
+    /// What the connectors have told.
+    pub told: Mutex<ToldOutcomes>,
     faults: Faults,
     /// The units that the functions take of the partitions of the table.
     pub partitions: Partitions,
     ticking: Vec<Function>,
     ticks: Mutex<StreamFaults>,
-    calls: AtomicU64,
+    pub(super) calls: AtomicU64,
     /// The number of ticks that crashed or failed: each may have sent an event without a record of it.
     pub failed_ticks: AtomicUsize,
     /// The number of minutes with ticks so far.
@@ -85,7 +94,7 @@ pub struct World {
 /// A customer.
 pub struct Organisation {
     table: Table,
-    key: String,
+    pub(super) key: String,
 }
 
 /// A webhook, with the knowledge of its owner.
@@ -96,6 +105,8 @@ pub struct KnownWebhook {
     pub secret: Secret,
     /// Its assistant.
     pub assistant: AssistantId,
+    /// The widget through which calls with the assistant are held.
+    pub phone: WidgetId,
 }
 
 /// The widget and the contacts of a campaign.
@@ -106,18 +117,6 @@ pub struct Channel {
     pub secret: Option<Secret>,
     /// The contacts.
     pub contacts: Vec<ContactId>,
-}
-
-/// The answer to a caller.
-pub struct Answered {
-    /// When the answered call began; earlier calls had no answer.
-    pub at: Instant,
-    /// The number of earlier calls without an answer.
-    pub unanswered: u32,
-    /// HTTP status.
-    pub status: u16,
-    /// The body.
-    pub body: Value,
 }
 
 impl World {
@@ -154,6 +153,10 @@ impl World {
             webhooks: Vec::new(),
             conversations: Vec::new(),
             channels: Vec::new(),
+            capturable: Vec::new(),
+            captures: Mutex::default(),
+            exports: AsyncMutex::default(),
+            told: Mutex::default(),
             faults,
             partitions,
             ticking,
@@ -166,6 +169,7 @@ impl World {
         for number in 0..ORGANISATIONS {
             world.organisations.push(world.found(number).await?);
             world.subscribe(number).await?;
+            world.capturable.push(Capturable::made(&world, number).await?);
         }
         for number in 0..world.plan.webhooks.len() {
             world.webhooks.push(world.register(number).await?);
@@ -202,7 +206,10 @@ impl World {
         let webhook = self.make(organisation, "/api/v1/outbound_webhook", json!({"endpoint": address})).await?;
         let id: WebhookId = member(&webhook, "id")?;
         let assistant = self.make(organisation, "/api/v1/assistant", json!({"webhook_id": id})).await?;
-        Ok(KnownWebhook { id, secret: member(&webhook, "secret")?, assistant: member(&assistant, "id")? })
+        let phone = json!({"assistant_id": assistant["id"], "widget_type": "phone"});
+        let phone = self.make(organisation, "/api/v1/widget", phone).await?;
+        let (secret, assistant) = (member(&webhook, "secret")?, member(&assistant, "id")?);
+        Ok(KnownWebhook { id, secret, assistant, phone: member(&phone, "id")? })
     }
 
     /// A campaign's widget, and its contacts.
@@ -232,7 +239,9 @@ impl World {
     async fn converse(&self, number: usize) -> Result<ConversationId, Trouble> {
         let conversation = self.plan.conversations[number];
         let organisation = self.plan.webhooks[conversation.webhook].organisation;
-        let body = json!({"assistant_id": self.webhooks[conversation.webhook].assistant});
+        let webhook = &self.webhooks[conversation.webhook];
+        let phone = conversation.is_call.then_some(webhook.phone);
+        let body = json!({"assistant_id": webhook.assistant, "widget_id": phone});
         let opened = self.make(organisation, "/api/v1/conversation", body).await?;
         let id: ConversationId = member(&opened, "id")?;
         if conversation.has_messages {
@@ -240,91 +249,6 @@ impl World {
             self.make(organisation, &format!("/api/v1/conversation/{id}/message"), words).await?;
         }
         Ok(id)
-    }
-
-    /// The data of a record that is created before the faults begin.
-    pub(super) async fn make(&self, organisation: usize, path: &str, body: Value) -> Result<Value, Trouble> {
-        let answered = self.call(organisation, "POST", path, "", &body, None).await?;
-        match answered.status {
-            200 | 201 => Ok(answered.body["data"].clone()),
-            status => Err(Trouble(format!("POST {path}: {status} {}", answered.body))),
-        }
-    }
-
-    /// Calls the API as a correct client does: a call without an answer is repeated as the same request.
-    ///
-    /// # Errors
-    /// [`Trouble`] where there is never an answer.
-    pub async fn ask(
-        &self,
-        organisation: usize,
-        method: &str,
-        path: &str,
-        query: &str,
-        body: &Value,
-    ) -> Result<Answered, Trouble> {
-        let key = format!("fault-run-{}", self.calls.fetch_add(1, Ordering::Relaxed));
-        // Boxed: otherwise the caller's future would be too large for the compiler.
-        Box::pin(self.call(organisation, method, path, query, body, (method == "POST").then_some(key))).await
-    }
-
-    async fn call(
-        &self,
-        organisation: usize,
-        method: &str,
-        path: &str,
-        query: &str,
-        body: &Value,
-        key: Option<String>,
-    ) -> Result<Answered, Trouble> {
-        let bearer = format!("Bearer {}", self.organisations[organisation].key);
-        let headers = [("authorization", Some(bearer)), ("idempotency-key", key)];
-        let call = Call {
-            method: method.into(),
-            path: path.into(),
-            query: query.into(),
-            headers: headers.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect(),
-            body: if body.is_null() { Vec::new() } else { body.to_string().into() },
-        };
-        let (begun, mut unanswered) = (Instant::now(), 0);
-        loop {
-            let at = Instant::now();
-            let answer = self.stack.answer(&call).await;
-            let in_use = answer.status == 409 && answer.body.contains("idempotency_key_in_use");
-            if answer.status != 503 && !in_use {
-                let body = serde_json::from_str(&answer.body).unwrap_or_default();
-                return Ok(Answered { at, unanswered, status: answer.status, body });
-            }
-            if begun.elapsed() > PATIENCE {
-                let (status, body, heat) = (answer.status, answer.body, &self.partitions);
-                let repeats = format!("{unanswered} times no answer, at last {status} {body}");
-                return Err(Trouble(format!("{method} {path}: {repeats}\n{heat}")));
-            }
-            unanswered += 1;
-            sleep(Duration::from_millis(20)).await;
-        }
-    }
-
-    /// All records of a list of the API.
-    ///
-    /// # Errors
-    /// [`Trouble`] where it cannot be read.
-    pub async fn list<R: DeserializeOwned>(
-        &self,
-        organisation: usize,
-        path: &str,
-        query: &str,
-    ) -> Result<Vec<R>, Trouble> {
-        let mut all = Vec::new();
-        for page in 1.. {
-            let query = format!("{query}&size=100&page={page}");
-            let answered = self.ask(organisation, "GET", path, &query, &Value::Null).await?;
-            all.extend(member::<Vec<R>>(&answered.body["data"], "items")?);
-            if answered.body["data"]["next_page"].is_null() {
-                break;
-            }
-        }
-        Ok(all)
     }
 
     /// Begins the faults of `options`.
