@@ -20,6 +20,7 @@ mod start;
 mod table;
 mod time;
 
+pub use layout::Totals;
 pub use pages::{PAGES, Page, Scope};
 pub use time::Skips;
 
@@ -85,6 +86,8 @@ pub struct Console {
     pub schedules: Arc<Schedules>,
     /// The time that was skipped.
     pub skips: Skips,
+    /// The counts in the side bar.
+    pub totals: Totals,
     /// Set when the names of the records were read.
     pub names_are_known: OnceCell<()>,
 }

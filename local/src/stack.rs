@@ -396,6 +396,7 @@ impl Stack {
             clock,
             schedules: Arc::clone(&self.schedules),
             skips: console::Skips::default(),
+            totals: console::Totals::default(),
             names_are_known: tokio::sync::OnceCell::new(),
         }
     }
