@@ -21,7 +21,7 @@ mod table;
 mod time;
 
 pub use layout::Totals;
-pub use pages::{PAGES, Page, Scope};
+pub use pages::{ConsolePage, PAGES, PageScope};
 pub use time::Skips;
 
 use std::collections::BTreeMap;
@@ -156,7 +156,7 @@ impl Console {
         all.iter().find(|organisation| Some(organisation.name.as_str()) == asked).or_else(|| all.first())
     }
 
-    async fn page(&self, page: &'static Page, asked: &Asked) -> Html<String> {
+    async fn page(&self, page: &'static ConsolePage, asked: &Asked) -> Html<String> {
         let shown = match (page.path, self.organisation(asked.org.as_deref())) {
             ("/", _) => Ok(self.start().await),
             (pages::REQUESTS, _) => Ok(self.requests(asked).await),

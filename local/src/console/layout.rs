@@ -10,7 +10,7 @@ use shared::values::id::OrgId;
 
 use super::icons::{self, Icon, icon};
 use super::markup::tabs;
-use super::pages::{self, Group, PAGES, Page, Scope};
+use super::pages::{self, ConsolePage, Group, PAGES, PageScope};
 use super::{Asked, Console, Shown};
 use crate::api::OrganisationWithKey;
 use crate::inbox;
@@ -22,7 +22,7 @@ pub struct Totals(Mutex<Option<((u64, OrgId), (u64, u64))>>);
 /// The head of a page.
 pub(super) struct Head<'a> {
     /// The page of the list that is current in the side bar.
-    pub(super) page: &'static Page,
+    pub(super) page: &'static ConsolePage,
     /// The title, where it is not that of the page: the header then has a link back to the page.
     pub(super) title: Option<String>,
     /// What stands below the title.
@@ -33,12 +33,12 @@ pub(super) struct Head<'a> {
 
 impl<'a> Head<'a> {
     /// The head of a page of the list.
-    pub(super) fn of(page: &'static Page, asked: &'a Asked) -> Self {
+    pub(super) fn of(page: &'static ConsolePage, asked: &'a Asked) -> Self {
         Self { page, title: None, says: html! { (page.says) }, asked }
     }
 
     /// The head of one thing of a page of the list, such as a request.
-    pub(super) fn within(page: &'static Page, title: &str, says: Markup, asked: &'a Asked) -> Self {
+    pub(super) fn within(page: &'static ConsolePage, title: &str, says: Markup, asked: &'a Asked) -> Self {
         Self { page, title: Some(title.to_owned()), says, asked }
     }
 }
@@ -91,17 +91,17 @@ impl Console {
     }
 
     /// The choice of an organisation, above a page or one thing within it.
-    fn switch(&self, page: &Page, is_within: bool, asked: &Asked) -> Markup {
+    fn switch(&self, page: &ConsolePage, is_within: bool, asked: &Asked) -> Markup {
         let current = match page.scope {
-            Scope::Everything => return html! {},
+            PageScope::Everything => return html! {},
             // A request belongs to one organisation.
-            Scope::AllOrOne if is_within => return html! {},
-            Scope::AllOrOne => {
+            PageScope::AllOrOne if is_within => return html! {},
+            PageScope::AllOrOne => {
                 self.api.organisations().iter().find(|one| Some(one.name.as_str()) == asked.org.as_deref())
             }
-            Scope::One => self.organisation(asked.org.as_deref()),
+            PageScope::One => self.organisation(asked.org.as_deref()),
         };
-        let all = Some(("all", page.path.to_owned(), current.is_none())).filter(|_| page.scope == Scope::AllOrOne);
+        let all = Some(("all", page.path.to_owned(), current.is_none())).filter(|_| page.scope == PageScope::AllOrOne);
         let choice = self.api.organisations().iter().map(|one| {
             let is_current = current.is_some_and(|current| current.id == one.id);
             (one.name.as_str(), linked(page.path, Some(&one.name)), is_current)
@@ -145,7 +145,7 @@ fn brand() -> Markup {
 }
 
 /// The side bar. On a narrow screen it opens from the button at the top.
-fn side_bar(current: &Page, asked: &Asked, counts: &[(&str, u64)]) -> Markup {
+fn side_bar(current: &ConsolePage, asked: &Asked, counts: &[(&str, u64)]) -> Markup {
     let others: [(&str, Icon, &str); 2] =
         [(routes::READ_DOCS.path, icons::API, "The API"), (inbox::PATH, icons::INBOX, "The inbox, as JSON")];
     html! {

@@ -233,7 +233,8 @@ fn body(entry: &Entry) -> String {
     }
 }
 
-/// The call of the tool that does the same. The server of tools has the operations with a key alone.
+/// The call of the tool that does the same. The server of tools has the operations with a key alone. Without the
+/// idempotency key: the tool writes the body in a form of its own, which would be another request.
 fn mcp(entry: &Entry) -> Option<Value> {
     let route = routes::ALL.iter().find(|route| route.name == entry.name())?;
     let mut arguments = json!({});
@@ -243,9 +244,6 @@ fn mcp(entry: &Entry) -> Option<Value> {
     }
     for (name, value) in form_urlencoded::parse(query(entry).as_bytes()) {
         arguments["query"][&*name] = value.parse::<u32>().map_or_else(|_| json!(value), |number| json!(number));
-    }
-    if let Some(key) = entry.call.headers.get("idempotency-key") {
-        arguments["header"]["idempotency-key"] = key.as_str().into();
     }
     if let Ok(body) = serde_json::from_slice::<Value>(&entry.call.body) {
         arguments["body"] = body;
