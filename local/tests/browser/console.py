@@ -18,7 +18,7 @@ from docs import AXE, CHROMIUM, PATIENCE, ROOT, Watch, check
 
 API = os.environ["API"]
 HOSTILE = "<script>document.title = 'run'</script><img src=x onerror=\"document.title = 'run'\">"
-WIDE, PHONE = {"width": 1440, "height": 900}, {"width": 390, "height": 844}
+WIDE, PHONE = {"width": 1440, "height": 900}, {"width": 380, "height": 844}
 
 
 def ask(method: str, path: str, key: str, body: object = None) -> dict:
@@ -27,6 +27,13 @@ def ask(method: str, path: str, key: str, body: object = None) -> dict:
     request = urllib.request.Request(f"{API}{path}", json.dumps(body or {}).encode(), headers, method=method)
     with urllib.request.urlopen(request) as answer:
         return json.load(answer)["data"]
+
+
+def ask_list(path: str, key: str) -> list:
+    """The records of a list."""
+    request = urllib.request.Request(f"{API}{path}", headers={"authorization": f"Bearer {os.environ[key]}"})
+    with urllib.request.urlopen(request) as answer:
+        return json.load(answer)["data"]["items"]
 
 
 def refused(method: str, path: str, key: str, body: object) -> int:
@@ -44,8 +51,8 @@ def closings(page: Page, key: str) -> Locator:
 
 
 def follows(page: Page, key: str, conversation: str) -> None:
-    """The open page shows the verified event of a conversation that is closed by the API."""
-    page.goto(f"{API}/")
+    """The open page shows the verified event of a conversation that is closed by the API, and leads to its request."""
+    page.goto(f"{API}/console/events")
     path = f"/api/v1/conversation/{conversation}"
     ask("POST", f"{path}/message", key, {"sender_type": "user", "text": HOSTILE})
     ask("POST", f"{path}/close", key)
@@ -56,21 +63,79 @@ def follows(page: Page, key: str, conversation: str) -> None:
     arrived.locator("summary").click()
     expect(arrived.get_by_text("<script>document.title")).to_be_visible()
     # An update of the page keeps opened rows open.
-    check(refused("POST", "/api/v1/tag", key, {"name": 1}) == 422, "a name that is a number")
-    expect(page.get_by_text("Input should be a valid string")).to_be_visible()
+    ask("POST", f"/api/v1/outbound_webhook/{webhook(key)}/test", key)
+    expect(page.locator("#events tbody tr").first.get_by_text("webhook.test", exact=True)).to_be_visible()
     expect(arrived.get_by_text("<script>document.title")).to_be_visible()
-    request = page.get_by_role("row").filter(has_text=f"POST {path}/close")
-    request.locator("summary").click()
-    expect(request.get_by_text("PutItem")).to_be_visible()
-    request.get_by_role("link", name="Copy as curl").click()
+    arrived.get_by_role("link", name="close-conversation").click()
+    expect(page.get_by_role("heading", name="close-conversation")).to_be_visible()
+    expect(page.locator("#calls").get_by_text("PutItem").first).to_be_visible()
+    expect(page.locator("#consequences").get_by_role("link", name="conversation.closed").first).to_be_visible()
+    copies(page, path)
+    # The event leads back to itself.
+    page.locator("#consequences").get_by_role("link", name="conversation.closed").first.click()
+    expect(closings(page, key)).to_have_count(1)
+
+
+def copies(page: Page, path: str) -> None:
+    """The page of a request copies it in three forms."""
+    page.get_by_role("link", name="Copy as curl").click()
     expect(page.get_by_text("Copied.")).to_be_visible()
     command = page.evaluate("navigator.clipboard.readText()")
     check(command.startswith("curl --globoff --request 'POST' ") and f"{path}/close" in command, f"copied: {command}")
     with page.expect_download() as download:
-        request.get_by_role("link", name="Save as recorded event").click()
+        page.get_by_role("link", name="Save as recorded event").click()
     event = json.loads(download.value.path().read_text())
     check(download.value.suggested_filename == "close-conversation.json", download.value.suggested_filename)
     check(event["path"] == f"{path}/close", f"saved: {event}")
+    with page.expect_response("**/mcp"):
+        page.get_by_role("link", name="Copy as MCP call").click()
+    page.wait_for_function("navigator.clipboard.readText().then((text) => text.includes('tools/call'))")
+
+
+def webhook(key: str) -> str:
+    """The id of an enabled webhook."""
+    listed = ask_list("/api/v1/outbound_webhook/list", key)
+    return next(webhook["id"] for webhook in listed if webhook["enabled"])
+
+
+def finds(page: Page, key: str) -> None:
+    """The filters of the requests are in the address, and a request is sent again with another body."""
+    check(refused("POST", "/api/v1/tag", key, {"name": 1}) == 422, "a name that is a number")
+    page.goto(f"{API}/console/requests?org={key.lower()}")
+    rows = page.locator("#requests tbody tr")
+    expect(rows.get_by_text("Input should be a valid string")).to_be_visible()
+    page.locator("[name=status]").select_option("4")
+    expect(page).to_have_url(f"{API}/console/requests?org={key.lower()}&search=&status=4&operation=")
+    expect(rows).to_have_count(1)
+    rows.get_by_role("link", name="create-tag").click()
+    page.locator("textarea[name=body]").fill('{"name": "Edited"}')
+    page.get_by_role("button", name="Send", exact=True).click()
+    expect(page.locator(".facts").get_by_text("201")).to_be_visible()
+    expect(page.locator(".facts").get_by_role("link", name="Edited")).to_be_visible()
+    first = page.url
+    page.get_by_role("button", name="Send again").click()
+    page.wait_for_url(lambda url: "/console/requests/" in url and url != first)
+
+
+def opens_menu(page: Page) -> None:
+    """On a narrow screen the side bar opens from its button, and its links lead to the pages."""
+    page.goto(f"{API}/")
+    menu = page.get_by_role("navigation", name="Pages")
+    expect(menu).to_be_hidden()
+    page.get_by_role("button", name="Menu").click()
+    expect(menu).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(menu).to_be_hidden()
+    page.get_by_role("button", name="Menu").click()
+    menu.get_by_role("link", name="Requests").click()
+    expect(page.get_by_role("heading", name="Requests")).to_be_visible()
+
+
+def begins(page: Page) -> None:
+    """The start page ticks the steps that were done."""
+    page.goto(f"{API}/")
+    expect(page.locator("#steps li.done")).to_have_count(3)
+    expect(page.locator("#timeline tbody tr").first).to_be_visible()
 
 
 def talks(page: Page, key: str) -> None:
@@ -93,7 +158,7 @@ def talks(page: Page, key: str) -> None:
     page.get_by_role("button", name="Close the conversation").press("Enter")
     expect(page.get_by_text("Answered 409")).to_be_visible()
     # The event of the other conversation arrives too, so that the next failing event is another one.
-    page.goto(f"{API}/")
+    page.goto(f"{API}/console/events")
     expect(closings(page, key)).to_have_count(2)
 
 
@@ -212,14 +277,16 @@ def further(page: Page) -> list[str]:
 def looks(page: Page, scheme: str) -> None:
     """Every page is accessible, fits the screen, and shows no key."""
     page.goto(f"{API}/")
-    links = page.get_by_role("navigation", name="Pages").get_by_role("link").all()
+    links = page.locator("#menu a[href]").all()
     addresses = [link.get_attribute("href").split("?")[0] for link in links]
     paths = [path for path in addresses if path == "/" or path.startswith("/console/")]
     check("/console/table" in paths, f"{scheme}: the pages are not linked: {paths}")
-    paths += further(page)
+    page.goto(f"{API}/console/requests")
+    one = page.locator("#requests tbody tr").filter(has_text="close-conversation").first.get_by_role("link").first
+    paths += [one.get_attribute("href"), *further(page)]
     for path in paths:
         page.goto(f"{API}{path}")
-        name = "-".join(re.findall("[a-z]+", path.split("?")[0].removeprefix("/console"))) or "start"
+        name = "-".join(re.findall("[a-z]{3,}", path.split("?")[0].removeprefix("/console"))) or "start"
         page.screenshot(path=ROOT / f"target/page/console-{name}-{scheme}.png", full_page=True)
         page.evaluate(AXE.read_text())
         violations = page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
@@ -243,9 +310,10 @@ def pictures(browser: Browser) -> None:
     page = browser.new_page(viewport={"width": 1200, "height": 750}, device_scale_factor=1)
     page.goto(f"{API}/")
     ask("POST", "/api/v1/tag", "ACME", {"name": "New"})
-    picture(
-        page, "requests", opened=page.get_by_role("row").filter(has_text="POST /api/v1/tag").first.locator("summary")
-    )
+    picture(page, "start")
+    page.goto(f"{API}/console/requests")
+    picture(page, "requests")
+    picture(page, "request", opened=page.get_by_role("link", name="close-conversation").first)
     page.goto(f"{API}/console/deliveries?org=acme")
     event = page.locator("#deliveries tbody tr").filter(has_text="webhook.test").first
     picture(page, "deliveries", opened=event.locator("summary").first)
@@ -262,11 +330,15 @@ def visit(browser: Browser, scheme: str, size: dict, key: str, letter: str) -> N
     context.set_default_timeout(PATIENCE)
     watch = Watch(API, context, under="/")
     page = watch.page(context)
+    if size == PHONE:
+        opens_menu(page)
     follows(page, key, f"01900000-0000-7000-8000-{letter}00f00000001")
+    finds(page, key)
     talks(page, key)
     retries(page, key)
     charges(page, key, letter)
     counts(page, key)
+    begins(page)
     keeps(page, key)
     pauses(page, key)
     check(page.title() == "Campaigns · Console", f"a message has run as a script: {page.title()}")
