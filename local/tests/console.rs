@@ -11,9 +11,7 @@ use serde_json::{Value, json};
 use shared::routes;
 use shared::values::time::Clock;
 
-use crate::support::fixture::{
-    ACME, GLOBEX, call, data, get, http_client, id, kind, path, post, root, streaming,
-};
+use crate::support::fixture::{ACME, GLOBEX, call, data, get, http_client, id, kind, path, post, root, streaming};
 use crate::support::keyed::keyed;
 
 const HOSTILE: &str = "<script>alert(1)</script>";
