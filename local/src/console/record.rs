@@ -218,7 +218,9 @@ impl Console {
                     }
                     @if links.is_empty() { p.quiet { "It has no tag." } }
                 }
+                @if tags.iter().any(|(id, _)| !is_linked(id)) {
                 (request_form(organisation, &routes::CREATE_LINK_TAG_ENTITY, "tag", &[("entity_type", kind), ("entity_id", id)], &choice, "Add", false))
+                }
             }
         })
     }
