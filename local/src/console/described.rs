@@ -195,7 +195,7 @@ impl PageOperation {
             query: query.map(InputField::of_parameter).collect(),
             body: fields(&body),
             answer: fields(&data),
-            items: items["properties"].get("id").map(|_| fields(&items)),
+            items: items["properties"].get("id").filter(|_| route.method == "GET").map(|_| fields(&items)),
             has_cursor: data["properties"].get("page").is_none(),
         }
     }
