@@ -28,7 +28,8 @@ mod start;
 mod table;
 mod time;
 
-pub use pages::{PAGES, Page, Scope};
+pub use layout::Totals;
+pub use pages::{ConsolePage, PAGES, PageScope};
 pub use samples::Samples;
 pub use time::Skips;
 
@@ -101,6 +102,8 @@ pub struct Console {
     pub samples: Samples,
     /// Whether a user watches, so that samples of the campaigns are taken.
     pub watched: bool,
+    /// The counts in the side bar.
+    pub totals: Totals,
     /// Set when the names of the records were read.
     pub names_are_known: OnceCell<()>,
 }
@@ -183,7 +186,7 @@ impl Console {
         all.iter().find(|organisation| Some(organisation.name.as_str()) == asked).or_else(|| all.first())
     }
 
-    async fn page(&self, page: &'static Page, asked: &Asked) -> Html<String> {
+    async fn page(&self, page: &'static ConsolePage, asked: &Asked) -> Html<String> {
         let shown = match (page.path, self.organisation(asked.org.as_deref())) {
             ("/", _) => Ok(self.start().await),
             (pages::REQUESTS, _) => Ok(self.requests(asked).await),

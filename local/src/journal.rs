@@ -18,7 +18,7 @@ use uuid::Uuid;
 use crate::api::CONSOLE;
 use crate::calls::DatabaseCall;
 use crate::http::{Answer, Call};
-use crate::names::Names;
+use crate::names::KnownNames;
 use crate::traces::Traces;
 
 /// The most requests that are kept.
@@ -32,7 +32,7 @@ pub struct Journal {
     /// Which request everything comes from.
     pub traces: Arc<Traces>,
     /// The names of records.
-    pub names: Names,
+    pub names: KnownNames,
     /// The organisations of the keys that were used: a refused request may call nothing that names its organisation.
     keys: Mutex<HashMap<String, OrgId>>,
     entries: Mutex<VecDeque<Arc<Entry>>>,

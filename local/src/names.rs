@@ -14,12 +14,12 @@ const LONGEST: usize = 60;
 
 /// The records that were read or written last.
 #[derive(Debug, Default)]
-pub struct Names(Mutex<HashMap<RecordId, String>>);
+pub struct KnownNames(Mutex<HashMap<RecordId, String>>);
 
 /// The kind of a record, as in the route table, and its id. A record of another kind may have the same id.
 type RecordId = (&'static str, String);
 
-impl Names {
+impl KnownNames {
     /// Learns the records in `data`, an answer of `route`. Other answers than one record and a list of them are left
     /// out, such as the list of another record's links.
     pub fn learn(&self, route: &Route, data: &Value) {
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn names_come_from_records_and_from_lists_of_them() {
-        let names = Names::default();
+        let names = KnownNames::default();
         names.learn(&routes::READ_TAG, &json!({"id": "1", "name": "VIP"}));
         let contacts = json!([{"id": "2", "first_name": "Ada", "last_name": "L", "email": "a"}, {"id": "3", "email": "b"}, {"id": "4"}]);
         names.learn(&routes::LIST_CONTACTS, &json!({"items": contacts}));

@@ -398,6 +398,7 @@ impl Stack {
             skips: console::Skips::default(),
             samples: console::Samples::default(),
             watched,
+            totals: console::Totals::default(),
             names_are_known: tokio::sync::OnceCell::new(),
         }
     }

@@ -27,10 +27,10 @@ pub type TraceId = Arc<str>;
 
 /// The traces of the items that were written last, and the last changes of the stream.
 #[derive(Debug, Default)]
-pub struct Traces(Mutex<State>);
+pub struct Traces(Mutex<KnownTraces>);
 
 #[derive(Debug, Default)]
-struct State {
+struct KnownTraces {
     /// The trace of each item by its key, and of each event by its id.
     of: HashMap<String, TraceId>,
     /// The same names, the oldest first.
@@ -60,12 +60,12 @@ pub struct StreamChange {
 #[derive(Debug, Clone)]
 pub struct Origin {
     traces: Arc<Traces>,
-    sources: Arc<[Source]>,
+    sources: Arc<[TraceSource]>,
 }
 
 /// A request, or a change with a trace.
 #[derive(Debug)]
-struct Source {
+struct TraceSource {
     trace: TraceId,
     /// The ids in the change; none for a request.
     ids: HashSet<Uuid>,
@@ -74,7 +74,7 @@ struct Source {
 impl Origin {
     /// The request with this id.
     pub fn request(traces: &Arc<Traces>, id: &str) -> Self {
-        let source = Source { trace: id.into(), ids: HashSet::new() };
+        let source = TraceSource { trace: id.into(), ids: HashSet::new() };
         Self { traces: Arc::clone(traces), sources: [source].into() }
     }
 
@@ -83,7 +83,7 @@ impl Origin {
         let state = traces.state();
         let source = |record: &Value| {
             let trace = Arc::clone(state.of.get(&key(record))?);
-            Some(Source { trace, ids: ids(&record["dynamodb"].to_string()) })
+            Some(TraceSource { trace, ids: ids(&record["dynamodb"].to_string()) })
         };
         let sources = event["Records"].as_array().into_iter().flatten().filter_map(source).collect();
         drop(state);
@@ -144,7 +144,7 @@ pub(crate) struct Undo {
     before: Option<TraceId>,
 }
 
-impl State {
+impl KnownTraces {
     /// Sets a trace, and returns the one before it.
     fn set(&mut self, name: &str, trace: &TraceId) -> Option<TraceId> {
         let before = self.of.insert(name.to_owned(), Arc::clone(trace));
@@ -207,7 +207,7 @@ impl Traces {
         self.state().changes.values().rev().take(most).cloned().collect()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, KnownTraces> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -8,6 +8,7 @@ use local::journal::Entry;
 use local::{Settings, Stack, inbox};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
+use shared::mcp::message::VERSIONS;
 use shared::routes;
 use shared::values::time::Clock;
 
@@ -379,7 +380,11 @@ async fn a_request_can_be_sent_again_and_edited() {
     let tool: Value = serde_json::from_str(&text(&stack, &format!("{page}/mcp")).await).unwrap();
     assert_eq!(tool["params"]["name"], "create-tag");
     assert_eq!(tool["params"]["arguments"]["body"], json!({"name": "First"}));
-    let answer = stack.answer(&post("/api/v1/mcp", ACME, tool.to_string())).await;
+    let headers = [("authorization", format!("Bearer {ACME}")), ("mcp-protocol-version", VERSIONS[1].to_owned())];
+    let headers = headers.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    let body = tool.to_string().into();
+    let answer = Call { method: "POST".into(), path: routes::MCP.path.into(), headers, body, ..Call::default() };
+    let answer = stack.answer(&answer).await;
     assert!(answer.status == 200 && answer.body.contains("First"), "{answer:?}");
     let missing = http_client().get(format!("{}/console/requests/1", stack.url)).send().await.unwrap();
     assert_eq!(missing.status(), 404);

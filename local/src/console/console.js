@@ -53,6 +53,8 @@ async function update() {
         replace(section, html);
       }
       relate(page.documentElement.dataset.now);
+      // Many changes at once are fetched together.
+      await new Promise((resolve) => setTimeout(resolve, 200));
     }
   } finally {
     // Also where the server has gone: the next change comes when it is back.
@@ -60,6 +62,14 @@ async function update() {
   }
 }
 
+// What a link leads to is open.
+function reveal() {
+  const aim = document.getElementById(location.hash.slice(1));
+  if (aim?.tagName === "DETAILS") aim.open = true;
+}
+
+reveal();
+addEventListener("hashchange", reveal);
 relate(document.documentElement.dataset.now);
 setInterval(relate, 5000);
 new EventSource("/console/changes").onmessage = update;

@@ -43,7 +43,7 @@ impl Console {
             (rows("webhooks", &["Webhook", "Enabled", "Circuit", "#Failures in a row", "Failing since", ""], &healths, "None yet."))
             h2 { "Deliveries" }
             (answers())
-            (rows("deliveries", &["When", "Event", "State", "From the request", "#Attempts", "#Answer", "Next attempt", ""], &deliveries, "None yet. Close a conversation."))
+            (rows("deliveries", &["State", "Event", "From the request", "#Attempts", "#Answer", "Next attempt", "When", ""], &deliveries, "None yet. Close a conversation."))
         })
     }
 
@@ -79,7 +79,7 @@ impl Console {
         let attempts: Vec<_> = attempts.collect();
         let request = self.request_of(self.journal.traces.of_event(event).as_deref());
         html! {
-            td { (moment_of(&delivery["created_at"])) }
+            td { (state(member(delivery, "state"))) }
             td.wide {
                 details id={ "delivery-" (id) } {
                     summary { (member(delivery, "event")) " to " code { (endpoint) } }
@@ -101,11 +101,11 @@ impl Console {
                 }
                 @if !member(delivery, "error").is_empty() { div { (member(delivery, "error")) } }
             }
-            td { (state(member(delivery, "state"))) }
             td { (request) }
             td.number { (delivery["attempts"]) }
             td.number { @if let Some(answered) = delivery["status"].as_u64() { (status(answered)) } }
             td { (moment_of(&delivery["next_attempt_at"])) }
+            td { (moment_of(&delivery["created_at"])) }
             td.buttons {
                 (button(organisation, &routes::REDELIVER, &[("delivery_id", id), ("webhook_id", member(webhook, "id"))], "Redeliver"))
             }

@@ -1,21 +1,28 @@
 //! The frame of every page: the side bar, the header with the choice of an organisation, and the content below it.
 
+use std::sync::{Mutex, PoisonError};
+
 use axum::response::Html;
 use maud::{DOCTYPE, Markup, html};
 use shared::request::route::Route;
 use shared::routes;
+use shared::values::id::OrgId;
 
 use super::icons::{self, Icon, icon};
 use super::markup::tabs;
-use super::pages::{self, Group, PAGES, Page, Scope};
+use super::pages::{self, ConsolePage, Group, PAGES, PageScope};
 use super::{Asked, Console, Shown};
 use crate::api::OrganisationWithKey;
 use crate::inbox;
 
+/// The numbers of conversations and campaigns of an organisation at a change, for the side bar.
+#[derive(Debug, Default)]
+pub struct Totals(Mutex<Option<((u64, OrgId), (u64, u64))>>);
+
 /// The head of a page.
 pub(super) struct Head<'a> {
     /// The page of the list that is current in the side bar.
-    pub(super) page: &'static Page,
+    pub(super) page: &'static ConsolePage,
     /// The title, where it is not that of the page: the header then has a link back to the page.
     pub(super) title: Option<String>,
     /// What stands below the title.
@@ -26,12 +33,12 @@ pub(super) struct Head<'a> {
 
 impl<'a> Head<'a> {
     /// The head of a page of the list.
-    pub(super) fn of(page: &'static Page, asked: &'a Asked) -> Self {
+    pub(super) fn of(page: &'static ConsolePage, asked: &'a Asked) -> Self {
         Self { page, title: None, says: html! { (page.says) }, asked }
     }
 
     /// The head of one thing of a page of the list, such as a request.
-    pub(super) fn within(page: &'static Page, title: &str, says: Markup, asked: &'a Asked) -> Self {
+    pub(super) fn within(page: &'static ConsolePage, title: &str, says: Markup, asked: &'a Asked) -> Self {
         Self { page, title: Some(title.to_owned()), says, asked }
     }
 }
@@ -67,7 +74,7 @@ impl Console {
                                 }
                                 p.says { (head.says) }
                             }
-                            (self.switch(head.page, head.asked))
+                            (self.switch(head.page, head.title.is_some(), head.asked))
                         }
                         main #content {
                             output #told role="status" {}
@@ -83,16 +90,18 @@ impl Console {
         Html(page.into_string())
     }
 
-    /// The choice of an organisation.
-    fn switch(&self, page: &Page, asked: &Asked) -> Markup {
+    /// The choice of an organisation, above a page or one thing within it.
+    fn switch(&self, page: &ConsolePage, is_within: bool, asked: &Asked) -> Markup {
         let current = match page.scope {
-            Scope::Everything => return html! {},
-            Scope::AllOrOne => {
+            PageScope::Everything => return html! {},
+            // A request belongs to one organisation.
+            PageScope::AllOrOne if is_within => return html! {},
+            PageScope::AllOrOne => {
                 self.api.organisations().iter().find(|one| Some(one.name.as_str()) == asked.org.as_deref())
             }
-            Scope::One => self.organisation(asked.org.as_deref()),
+            PageScope::One => self.organisation(asked.org.as_deref()),
         };
-        let all = Some(("all", page.path.to_owned(), current.is_none())).filter(|_| page.scope == Scope::AllOrOne);
+        let all = Some(("all", page.path.to_owned(), current.is_none())).filter(|_| page.scope == PageScope::AllOrOne);
         let choice = self.api.organisations().iter().map(|one| {
             let is_current = current.is_some_and(|current| current.id == one.id);
             (one.name.as_str(), linked(page.path, Some(&one.name)), is_current)
@@ -104,12 +113,24 @@ impl Console {
     async fn counts_of_pages(&self, asked: &Asked) -> Vec<(&'static str, u64)> {
         let mut counts = vec![(pages::REQUESTS, self.journal.count()), (pages::EVENTS, self.inbox.count())];
         if let Some(organisation) = self.organisation(asked.org.as_deref()) {
-            let total = async |route| self.total(organisation, route).await;
-            let (conversations, campaigns) =
-                tokio::join!(total(&routes::LIST_CONVERSATIONS), total(&routes::LIST_CAMPAIGNS));
-            counts.extend([(pages::CONVERSATIONS, conversations), (pages::CAMPAIGNS, campaigns)]);
+            counts.extend(self.totals(organisation).await);
         }
         counts
+    }
+
+    /// The numbers of records of an organisation. They are read again only after a change.
+    async fn totals(&self, organisation: &OrganisationWithKey) -> [(&'static str, u64); 2] {
+        let now = (*self.journal.changes().borrow(), organisation.id);
+        let known = *self.totals.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let totals = match known {
+            Some((then, totals)) if then == now => totals,
+            _ => {
+                let total = async |route| self.total(organisation, route).await;
+                tokio::join!(total(&routes::LIST_CONVERSATIONS), total(&routes::LIST_CAMPAIGNS))
+            }
+        };
+        *self.totals.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((now, totals));
+        [(pages::CONVERSATIONS, totals.0), (pages::CAMPAIGNS, totals.1)]
     }
 
     /// The number of records in a list; 0 if the list has no answer.
@@ -124,7 +145,7 @@ fn brand() -> Markup {
 }
 
 /// The side bar. On a narrow screen it opens from the button at the top.
-fn side_bar(current: &Page, asked: &Asked, counts: &[(&str, u64)]) -> Markup {
+fn side_bar(current: &ConsolePage, asked: &Asked, counts: &[(&str, u64)]) -> Markup {
     let others: [(&str, Icon, &str); 2] =
         [(routes::READ_DOCS.path, icons::API, "The API"), (inbox::PATH, icons::INBOX, "The inbox, as JSON")];
     html! {

@@ -4,7 +4,7 @@ use super::icons::{self, Icon};
 
 /// A page of the console.
 #[derive(Debug)]
-pub struct Page {
+pub struct ConsolePage {
     /// Its address.
     pub path: &'static str,
     /// Its title.
@@ -12,7 +12,7 @@ pub struct Page {
     /// A sentence below the title.
     pub says: &'static str,
     /// Whose data it shows.
-    pub scope: Scope,
+    pub scope: PageScope,
     /// Its place in the side bar.
     pub(super) group: Group,
     /// Its icon in the side bar.
@@ -21,7 +21,7 @@ pub struct Page {
 
 /// Whose data a page shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scope {
+pub enum PageScope {
     /// Everything; the page has no choice of an organisation.
     Everything,
     /// All organisations, or the chosen one.
@@ -70,99 +70,99 @@ pub const CAMPAIGNS: &str = "/console/campaigns";
 pub const TIME: &str = "/console/time";
 
 /// The pages.
-pub const PAGES: [Page; 11] = [
-    Page {
+pub const PAGES: [ConsolePage; 11] = [
+    ConsolePage {
         path: "/",
         title: "Start",
         says: "The next steps, and what happened last.",
-        scope: Scope::Everything,
+        scope: PageScope::Everything,
         group: Group::Start,
         icon: icons::START,
     },
-    Page {
+    ConsolePage {
         path: REQUESTS,
         title: "Requests",
         says: "The last requests to the API, with their calls of the database.",
-        scope: Scope::AllOrOne,
+        scope: PageScope::AllOrOne,
         group: Group::Activity,
         icon: icons::REQUESTS,
     },
-    Page {
+    ConsolePage {
         path: EVENTS,
         title: "Events",
         says: "What arrived in the inbox, and how it was answered.",
-        scope: Scope::Everything,
+        scope: PageScope::Everything,
         group: Group::Activity,
         icon: icons::EVENTS,
     },
-    Page {
+    ConsolePage {
         path: DELIVERIES,
         title: "Deliveries",
         says: "The webhooks with their health, and every attempt at each event.",
-        scope: Scope::One,
+        scope: PageScope::One,
         group: Group::Activity,
         icon: icons::DELIVERIES,
     },
-    Page {
+    ConsolePage {
         path: RECORDS,
         title: "Records",
         says: "Every record of the API, to read and to change.",
-        scope: Scope::One,
+        scope: PageScope::One,
         group: Group::Data,
         icon: icons::RECORDS,
     },
-    Page {
+    ConsolePage {
         path: CONVERSATIONS,
         title: "Conversations",
         says: "What people and assistants say to each other.",
-        scope: Scope::One,
+        scope: PageScope::One,
         group: Group::Data,
         icon: icons::CONVERSATIONS,
     },
-    Page {
+    ConsolePage {
         path: CAMPAIGNS,
         title: "Campaigns",
         says: "One message to many contacts, and how far it is.",
-        scope: Scope::One,
+        scope: PageScope::One,
         group: Group::Data,
         icon: icons::CAMPAIGNS,
     },
-    Page {
+    ConsolePage {
         path: "/console/counts",
         title: "Counts",
         says: "What happened on each of the last 30 days, in UTC.",
-        scope: Scope::One,
+        scope: PageScope::One,
         group: Group::Data,
         icon: icons::COUNTS,
     },
-    Page {
+    ConsolePage {
         path: "/console/table",
         title: "Table",
         says: "The items of the organisation as they are stored. Secrets are masked.",
-        scope: Scope::One,
+        scope: PageScope::One,
         group: Group::Data,
         icon: icons::TABLE,
     },
-    Page {
+    ConsolePage {
         path: "/console/payments",
         title: "Payments",
         says: "The stand-in for the payment provider sends events.",
-        scope: Scope::One,
+        scope: PageScope::One,
         group: Group::StandIns,
         icon: icons::PAYMENTS,
     },
-    Page {
+    ConsolePage {
         path: TIME,
         title: "Time",
         says: "Skips time, and shows what became due.",
-        scope: Scope::Everything,
+        scope: PageScope::Everything,
         group: Group::StandIns,
         icon: icons::TIME,
     },
 ];
 
 /// The page at `path`; the first page where there is none.
-pub(super) fn page(path: &str) -> &'static Page {
-    const START: &Page = &PAGES[0];
+pub(super) fn page(path: &str) -> &'static ConsolePage {
+    const START: &ConsolePage = &PAGES[0];
     PAGES.iter().find(|page| page.path == path).unwrap_or(START)
 }

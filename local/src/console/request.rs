@@ -42,7 +42,7 @@ impl Console {
     async fn request(&self, entry: &Entry) -> Markup {
         self.learn_names().await;
         let calls: Vec<_> = entry.calls.iter().map(|call| call_row(entry, call)).collect();
-        let headings = ["Call", "Items", "When", "#Took", "#Units"];
+        let headings = ["Call", "When", "#Took", "#Units", "Items"];
         html! {
             section.card { (self.facts(entry)) (copies(entry)) }
             @if !entry.issues.is_empty() { (card("Issues", &issues(entry))) }
@@ -161,7 +161,6 @@ fn call_row(entry: &Entry, call: &DatabaseCall) -> Markup {
     let class = if call.failure.is_some() { Tone::Bad.class() } else { "call" };
     html! {
         td { strong { (call.action) } @if let Some(failure) = &call.failure { div.bad { (failure) } } }
-        td.wide { @for key in &call.items { div { (item(entry, key)) } } }
         td.fall {
             svg role="img" viewBox="0 0 1000 10" preserveAspectRatio="none" aria-label={ "after " (duration(call.began)) } {
                 rect.(class) x=(format!("{:.0}", from.min(WIDTH - width))) y="0" width=(format!("{width:.0}")) height="10" {}
@@ -169,6 +168,7 @@ fn call_row(entry: &Entry, call: &DatabaseCall) -> Markup {
         }
         td.number { @match call.took { Some(took) => { (duration(took)) } None => { span.bad { "no answer" } } } }
         td.number { (call.units) }
+        td.wide { @for key in &call.items { div { (item(entry, key)) } } }
     }
 }
 
@@ -233,7 +233,8 @@ fn body(entry: &Entry) -> String {
     }
 }
 
-/// The call of the tool that does the same. The server of tools has the operations with a key alone.
+/// The call of the tool that does the same. The server of tools has the operations with a key alone. Without the
+/// idempotency key: the tool writes the body in a form of its own, which would be another request.
 fn mcp(entry: &Entry) -> Option<Value> {
     let route = routes::ALL.iter().find(|route| route.name == entry.name())?;
     let mut arguments = json!({});
@@ -243,9 +244,6 @@ fn mcp(entry: &Entry) -> Option<Value> {
     }
     for (name, value) in form_urlencoded::parse(query(entry).as_bytes()) {
         arguments["query"][&*name] = value.parse::<u32>().map_or_else(|_| json!(value), |number| json!(number));
-    }
-    if let Some(key) = entry.call.headers.get("idempotency-key") {
-        arguments["header"]["idempotency-key"] = key.as_str().into();
     }
     if let Ok(body) = serde_json::from_slice::<Value>(&entry.call.body) {
         arguments["body"] = body;

@@ -24,7 +24,7 @@ const CLASSES: [(&str, &str); 4] =
     [("2", "2xx success"), ("3", "3xx elsewhere"), ("4", "4xx refused"), ("5", "5xx failed")];
 
 /// A record that a request is about.
-pub(super) struct About {
+pub(super) struct AboutRecord {
     pub(super) id: String,
     pub(super) record: &'static str,
     pub(super) name: Option<String>,
@@ -106,18 +106,18 @@ impl Console {
     }
 
     /// The records in the path of a request, and the one that it made.
-    pub(super) fn about(&self, entry: &Entry) -> Vec<About> {
+    pub(super) fn about(&self, entry: &Entry) -> Vec<AboutRecord> {
         let Some(route) = entry.route() else { return Vec::new() };
         let in_path = route.match_path(&entry.call.path).unwrap_or_default();
         let ids = in_path.into_iter().map(|(name, id)| (id.to_owned(), record_of(route, name)));
         let made = entry.made.iter().map(|id| (id.clone(), route.record));
-        let mut about: Vec<About> = Vec::new();
+        let mut about: Vec<AboutRecord> = Vec::new();
         for (id, record) in ids.chain(made) {
             if Uuid::try_parse(&id).is_err() || about.iter().any(|one| one.id == id) {
                 continue;
             }
             let name = self.journal.names.find(record, &id);
-            about.push(About { id, record, name });
+            about.push(AboutRecord { id, record, name });
         }
         about
     }
@@ -161,7 +161,7 @@ pub(super) fn address(entry: &Entry) -> String {
     format!("{REQUESTS}/{}", entry.request_id)
 }
 
-fn about_link(organisation: &OrganisationWithKey, about: &About) -> Markup {
+fn about_link(organisation: &OrganisationWithKey, about: &AboutRecord) -> Markup {
     let name = match &about.name {
         Some(name) => html! { (name) },
         None => html! { (about.record) " " (short_id(&about.id)) },

@@ -46,14 +46,18 @@ impl Console {
         let skips = self.skips.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let skipped: Vec<_> = skips.iter().rev().map(skipped).collect();
         html! {
-            p #now.live { "It is " strong { (self.clock.now()) } "." }
-            @for (label, seconds) in [("Skip 5 minutes", 300), ("Skip 1 hour", 3_600), ("Skip 1 day", 86_400)] {
-                form.inline data-method="POST" action="/console/time" {
-                    input type="hidden" name="seconds" value=(seconds) data-number;
-                    button { (label) }
+            section.card {
+                p #now.live { "It is " strong { (self.clock.now()) } "." }
+                div.actions {
+                    @for (label, seconds) in [("Skip 5 minutes", 300), ("Skip 1 hour", 3_600), ("Skip 1 day", 86_400)] {
+                        form data-method="POST" action="/console/time" {
+                            input type="hidden" name="seconds" value=(seconds) data-number;
+                            button { (label) }
+                        }
+                    }
                 }
+                p.quiet { "Retries, leases, expiry and schedules follow this clock. It begins at the time of the machine with each start." }
             }
-            p { "Retries, leases, expiry and schedules follow this clock. It begins at the time of the machine with each start." }
             (rows("skips", &["From", "To", "What came due"], &skipped, "No time was skipped yet."))
         }
     }
