@@ -313,7 +313,12 @@ impl Gateway {
         self.journal.traces.passed_on(name, &event);
         let origin = Origin::changes(&self.journal.traces, &event);
         // Boxed: a stack's future has this one for each function.
-        calls::recorded(origin, Box::pin(self.run(name, payload.as_bytes()))).await.0
+        let answer = calls::recorded(origin, Box::pin(self.run(name, payload.as_bytes()))).await.0;
+        if event["Records"].is_array() {
+            // What the function has written is shown too, such as the rows that a filter selects.
+            self.journal.changed();
+        }
+        answer
     }
 
     async fn run_function(&self, name: &str, payload: &[u8]) -> Option<Result<String, Failed>> {
