@@ -209,9 +209,14 @@ impl Journal {
 
     /// The result of the function `name` with an event: what it writes has the traces of the changes in the event.
     pub async fn traced<T>(&self, name: &'static str, event: &str, run: impl Future<Output = T>) -> T {
-        let event = serde_json::from_str(event).unwrap_or_default();
+        let event: Value = serde_json::from_str(event).unwrap_or_default();
         self.traces.passed_on(name, &event);
-        calls::recorded(Origin::changes(&self.traces, &event), run).await.0
+        let result = calls::recorded(Origin::changes(&self.traces, &event), run).await.0;
+        if event["Records"].is_array() {
+            // What the function has written is shown too, such as the rows that a filter selects.
+            self.changed();
+        }
+        result
     }
 
     /// Learns the names of the records in an answer.

@@ -12,9 +12,7 @@ use shared::mcp::message::VERSIONS;
 use shared::routes;
 use shared::values::time::Clock;
 
-use crate::support::fixture::{
-    ACME, GLOBEX, call, data, get, http_client, id, kind, path, post, root, streaming,
-};
+use crate::support::fixture::{ACME, GLOBEX, call, data, get, http_client, id, kind, path, post, root, streaming};
 use crate::support::keyed::keyed;
 
 const HOSTILE: &str = "<script>alert(1)</script>";
@@ -209,7 +207,8 @@ async fn the_forms_open_continue_and_close_a_conversation() {
     }
     let page = format!("/console/conversations?org=acme&conversation={newest}");
     let shown = text(&stack, &page).await;
-    assert!(shown.find("Is anybody there?").unwrap() < shown.find("Yes, I am.").unwrap(), "{shown}");
+    let said = shown.split("id=\"transcript\"").nth(1).unwrap();
+    assert!(said.find("Is anybody there?").unwrap() < said.find("Yes, I am.").unwrap(), "{shown}");
     let close = json!({"conversation_id": newest});
     assert_eq!(operate(&stack, "close-conversation", &close).await.0, 200);
     let (status, says) = operate(&stack, "close-conversation", &close).await;

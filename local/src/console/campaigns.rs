@@ -143,7 +143,7 @@ fn head(organisation: &OrganisationWithKey, campaign: &Value, names: &RecordName
     told.extend(own.map(|own| ("Record", html! { a href=(own) { "All members" } })));
     html! {
         h2 { (name_of(campaign).unwrap_or_else(|| short(id))) }
-        p.quiet { (member(campaign, "message")) }
+        @if !campaign["name"].is_null() { p.quiet { (member(campaign, "message")) } }
         (shares(&parts(campaign)))
         (facts(&told))
     }
@@ -194,7 +194,7 @@ fn chart(samples: &[CampaignSample]) -> Markup {
         @if let [first, .., last] = samples {
             p.axis { (time_of(first.at)) (time_of(last.at)) }
         } @else {
-            p.quiet { "Nothing has changed since cargo local was started. The chart grows while contacts change." }
+            p.quiet { "Nothing has changed since " code { "cargo local" } " was started. The chart grows while contacts change." }
         }
     }
 }

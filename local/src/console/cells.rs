@@ -6,8 +6,8 @@ use futures_util::future::join_all;
 use maud::{Markup, html};
 use serde_json::Value;
 
-use super::described::{self, DocumentedRecord};
-use super::fields::{FieldInput, FormField, NAMES};
+use super::described::{self, PageRecord};
+use super::fields::{FieldInput, InputField, NAMES};
 use super::markup::{moment_of, pretty, state};
 use super::{Console, ROWS};
 use crate::api::OrganisationWithKey;
@@ -30,7 +30,7 @@ impl Console {
         let mut wanted = BTreeSet::new();
         for (member, value) in items.filter_map(Value::as_object).flatten() {
             let ids = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
-            let Some(read) = described::referred(member).and_then(DocumentedRecord::read) else { continue };
+            let Some(read) = described::referred(member).and_then(PageRecord::read) else { continue };
             // The name of a record within another one is not known without this other one.
             if read.route.parameters().count() == 1 {
                 wanted.extend(ids.iter().filter_map(Value::as_str).map(|id| (read.route.name, id)));
@@ -49,7 +49,7 @@ impl Console {
 
     /// The ids and names of the newest records that the member `name` may refer to; none where they are within others.
     pub(super) async fn choices(&self, organisation: &OrganisationWithKey, name: &str) -> Vec<(String, String)> {
-        let list = described::referred(name).and_then(DocumentedRecord::list);
+        let list = described::referred(name).and_then(PageRecord::list);
         let Some(list) = list.filter(|list| list.route.parameters().next().is_none() && !list.has_cursor) else {
             return Vec::new();
         };
@@ -99,7 +99,7 @@ pub fn query_of<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Stri
 /// The address of a record's page. `parents` are the parameters of its path beside its own.
 pub fn address(
     organisation: &OrganisationWithKey,
-    record: &DocumentedRecord,
+    record: &PageRecord,
     id: Option<&str>,
     parents: &[(&str, &str)],
 ) -> String {
@@ -113,9 +113,9 @@ pub fn address(
 }
 
 /// The value of `field` of `item`.
-pub fn cell(organisation: &OrganisationWithKey, field: &FormField, item: &Value, names: &RecordNames) -> Markup {
+pub fn cell(organisation: &OrganisationWithKey, field: &InputField, item: &Value, names: &RecordNames) -> Markup {
     let value = &item[&field.name];
-    let linked = |record: &'static DocumentedRecord, id: &str| {
+    let linked = |record: &'static PageRecord, id: &str| {
         let name = names.get(id).cloned().unwrap_or_else(|| short(id));
         // A record within another one is found by the id of the other one.
         let parents: Vec<_> = parents(record, item).collect();
@@ -139,7 +139,7 @@ pub fn cell(organisation: &OrganisationWithKey, field: &FormField, item: &Value,
 }
 
 /// The same with room: JSON on several lines, and texts as they are.
-pub fn wide_cell(organisation: &OrganisationWithKey, field: &FormField, item: &Value, names: &RecordNames) -> Markup {
+pub fn wide_cell(organisation: &OrganisationWithKey, field: &InputField, item: &Value, names: &RecordNames) -> Markup {
     let value = &item[&field.name];
     match value {
         Value::String(text) if text.chars().count() > SHORT => html! { div.text { (text) } },
@@ -153,7 +153,7 @@ pub fn wide_cell(organisation: &OrganisationWithKey, field: &FormField, item: &V
 
 /// The record that the member `name` of `item` refers to: by the name of the member, or by the kind in the member
 /// beside it, as in `entity_id` and `entity_type`.
-fn target(name: &str, item: &Value) -> Option<&'static DocumentedRecord> {
+fn target(name: &str, item: &Value) -> Option<&'static PageRecord> {
     let kind = name.strip_suffix("_id").and_then(|name| item[format!("{name}_type")].as_str());
     match kind {
         Some(kind) => described::record(&kind.replace('_', "-")),
@@ -162,7 +162,7 @@ fn target(name: &str, item: &Value) -> Option<&'static DocumentedRecord> {
 }
 
 /// The parameters of the path of `record` that `item` has, beside the record's own.
-pub fn parents<'a>(record: &'static DocumentedRecord, item: &'a Value) -> impl Iterator<Item = (&'a str, &'a str)> {
+pub fn parents<'a>(record: &'static PageRecord, item: &'a Value) -> impl Iterator<Item = (&'a str, &'a str)> {
     let of_read = record.read().or(record.list()).into_iter().flat_map(|operation| operation.route.parameters());
     let others = of_read.filter(|parameter| Some(*parameter) != record.own);
     others.filter_map(|parameter| Some((parameter, item[parameter].as_str()?)))

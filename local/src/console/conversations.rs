@@ -8,7 +8,7 @@ use shared::routes;
 use shared::values::time::Timestamp;
 
 use super::cells::{RecordNames, address, cut, short};
-use super::described::{self, DocumentedRecord};
+use super::described::{self, PageRecord};
 use super::fields::words;
 use super::markup::{button, form, member, moment_of, state};
 use super::{Asked, Console, ROWS, Shown};
@@ -159,7 +159,7 @@ fn bubble(message: &Value, who: &str) -> Markup {
 fn links(organisation: &OrganisationWithKey, conversation: &Value, names: &RecordNames) -> Markup {
     let of = ["contact_id", "widget_id", "assistant_id"];
     let linked = of.into_iter().filter_map(|name| {
-        let (id, record): (&str, &DocumentedRecord) = (conversation[name].as_str()?, described::referred(name)?);
+        let (id, record): (&str, &PageRecord) = (conversation[name].as_str()?, described::referred(name)?);
         let shown = names.get(id).cloned().unwrap_or_else(|| short(id));
         Some(html! { span { (words(name)) " " a href=(address(organisation, record, Some(id), &[])) { (shown) } } })
     });

@@ -7,19 +7,19 @@ use serde_json::{Map, Value, json};
 use shared::request::route::Route;
 use shared::routes;
 
-use super::fields::FormField;
+use super::fields::InputField;
 
 /// The document. Where it is older than the route table, the pages lack the fields of the new operations.
 static DOCUMENT: LazyLock<Value> =
     LazyLock::new(|| serde_json::from_str(include_str!("../../../openapi.json")).unwrap_or_default());
 
-static RECORDS: LazyLock<Vec<DocumentedRecord>> = LazyLock::new(|| {
-    let mut records: Vec<DocumentedRecord> = Vec::new();
+static RECORDS: LazyLock<Vec<PageRecord>> = LazyLock::new(|| {
+    let mut records: Vec<PageRecord> = Vec::new();
     for route in routes::ALL {
-        let operation = DocumentedOperation::of(route);
+        let operation = PageOperation::of(route);
         match records.iter_mut().find(|record| record.name == route.record) {
             Some(record) => record.operations.push(operation),
-            None => records.push(DocumentedRecord {
+            None => records.push(PageRecord {
                 name: route.record,
                 about: about_record(route.record),
                 own: None,
@@ -35,7 +35,7 @@ static RECORDS: LazyLock<Vec<DocumentedRecord>> = LazyLock::new(|| {
 
 /// A record of the route table.
 #[derive(Debug)]
-pub struct DocumentedRecord {
+pub struct PageRecord {
     /// Its name, in kebab case.
     pub name: &'static str,
     /// What it is.
@@ -43,47 +43,47 @@ pub struct DocumentedRecord {
     /// The parameter of paths that names one of them; none where no path does.
     pub own: Option<&'static str>,
     /// Its operations, in the order of the route table.
-    pub operations: Vec<DocumentedOperation>,
+    pub operations: Vec<PageOperation>,
 }
 
 /// An operation, as the document has it.
 #[derive(Debug)]
-pub struct DocumentedOperation {
+pub struct PageOperation {
     /// Its route.
     pub route: &'static Route,
     /// Its description.
     pub about: String,
     /// The parameters of its query.
-    pub query: Vec<FormField>,
+    pub query: Vec<InputField>,
     /// The members of its body.
-    pub body: Vec<FormField>,
+    pub body: Vec<InputField>,
     /// The members of its answer.
-    pub answer: Vec<FormField>,
+    pub answer: Vec<InputField>,
     /// The members of each item, where it answers with a list of records.
-    pub items: Option<Vec<FormField>>,
+    pub items: Option<Vec<InputField>>,
     /// Whether the answer has a cursor to the next page in place of numbered pages.
     pub has_cursor: bool,
 }
 
 /// All records, in the order of the route table.
-pub fn records() -> &'static [DocumentedRecord] {
+pub fn records() -> &'static [PageRecord] {
     &RECORDS
 }
 
 /// The record with this name.
-pub fn record(name: &str) -> Option<&'static DocumentedRecord> {
+pub fn record(name: &str) -> Option<&'static PageRecord> {
     RECORDS.iter().find(|record| record.name == name)
 }
 
 /// The operation with this name.
-pub fn operation(name: &str) -> Option<&'static DocumentedOperation> {
+pub fn operation(name: &str) -> Option<&'static PageOperation> {
     RECORDS.iter().flat_map(|record| &record.operations).find(|operation| operation.route.name == name)
 }
 
 /// The record that a member with this name refers to: `assistant_id`, `assistant_ids`, `active_billing_plan_id`.
-pub fn referred(member: &str) -> Option<&'static DocumentedRecord> {
+pub fn referred(member: &str) -> Option<&'static PageRecord> {
     let member = member.trim_end_matches('s');
-    let names = |record: &&DocumentedRecord| {
+    let names = |record: &&PageRecord| {
         record
             .own
             .is_some_and(|own| member.strip_suffix(own).is_some_and(|rest| rest.is_empty() || rest.ends_with('_')))
@@ -93,9 +93,9 @@ pub fn referred(member: &str) -> Option<&'static DocumentedRecord> {
 }
 
 /// The field for a parameter of a path.
-pub fn id_field(parameter: &str) -> FormField {
+pub fn id_field(parameter: &str) -> InputField {
     let about = referred(parameter).map(|record| record.about.as_str()).unwrap_or_default();
-    FormField::of(parameter, true, &json!({"type": "string", "format": "uuid", "description": about}))
+    InputField::of(parameter, true, &json!({"type": "string", "format": "uuid", "description": about}))
 }
 
 /// The kinds of records to which a tag can be linked, as the links name them.
@@ -105,36 +105,36 @@ pub fn tagged(record: &str) -> Option<String> {
     found.map(str::to_owned)
 }
 
-impl DocumentedRecord {
+impl PageRecord {
     /// The list of these records, if there is one. If there are several, it is the one whose path needs least.
-    pub fn list(&self) -> Option<&DocumentedOperation> {
+    pub fn list(&self) -> Option<&PageOperation> {
         let lists = self.operations.iter().filter(|operation| operation.items.is_some() && !self.is_of_one(operation));
         lists.min_by_key(|operation| (operation.route.parameters().count(), operation.route.name.len()))
     }
 
     /// The operation that reads one of them.
-    pub fn read(&self) -> Option<&DocumentedOperation> {
+    pub fn read(&self) -> Option<&PageOperation> {
         self.of_one("GET").find(|operation| operation.route.name.starts_with("read-") && operation.ends_with(self.own))
     }
 
     /// The operation that changes one of them.
-    pub fn update(&self) -> Option<&DocumentedOperation> {
+    pub fn update(&self) -> Option<&PageOperation> {
         self.of_one("PUT").find(|operation| operation.ends_with(self.own))
     }
 
     /// The operation that removes one of them.
-    pub fn delete(&self) -> Option<&DocumentedOperation> {
-        let is_plain = |operation: &&DocumentedOperation| !operation.route.name.contains("-linked-");
+    pub fn delete(&self) -> Option<&PageOperation> {
+        let is_plain = |operation: &&PageOperation| !operation.route.name.contains("-linked-");
         self.of_one("DELETE").filter(is_plain).find(|operation| operation.ends_with(self.own))
     }
 
     /// The operations that make a record.
-    pub fn creates(&self) -> impl Iterator<Item = &DocumentedOperation> {
+    pub fn creates(&self) -> impl Iterator<Item = &PageOperation> {
         self.of_all().filter(|operation| operation.route.success == 201)
     }
 
     /// The other operations that are for no single record.
-    pub fn others(&self) -> impl Iterator<Item = &DocumentedOperation> {
+    pub fn others(&self) -> impl Iterator<Item = &PageOperation> {
         let list = self.list().map(|list| list.route);
         self.of_all().filter(move |operation| {
             operation.route.success != 201 && operation.items.is_none() && Some(operation.route) != list
@@ -142,7 +142,7 @@ impl DocumentedRecord {
     }
 
     /// The other operations of one of them: those of the record, and those of other records whose path names it.
-    pub fn actions(&self) -> impl Iterator<Item = &'static DocumentedOperation> {
+    pub fn actions(&self) -> impl Iterator<Item = &'static PageOperation> {
         let own = self.own;
         let used = [self.read(), self.update(), self.delete()].map(|used| used.map(|used| used.route));
         let all = RECORDS.iter().flat_map(|record| &record.operations);
@@ -157,7 +157,7 @@ impl DocumentedRecord {
     }
 
     /// The lists of other records that can be limited to one of these, with the parameter that does it.
-    pub fn belongings(&self) -> impl Iterator<Item = (&'static DocumentedRecord, &'static str)> {
+    pub fn belongings(&self) -> impl Iterator<Item = (&'static PageRecord, &'static str)> {
         let (own, name) = (self.own, self.name);
         RECORDS.iter().filter(move |other| other.name != name).filter_map(move |other| {
             let (own, list) = (own?, other.list()?);
@@ -167,21 +167,21 @@ impl DocumentedRecord {
     }
 
     /// The operations of a method whose path names one of these records.
-    fn of_one(&self, method: &'static str) -> impl Iterator<Item = &DocumentedOperation> {
+    fn of_one(&self, method: &'static str) -> impl Iterator<Item = &PageOperation> {
         self.operations.iter().filter(move |operation| operation.route.method == method && self.is_of_one(operation))
     }
 
     /// The operations whose path names none of these records.
-    fn of_all(&self) -> impl Iterator<Item = &DocumentedOperation> {
+    fn of_all(&self) -> impl Iterator<Item = &PageOperation> {
         self.operations.iter().filter(|operation| !self.is_of_one(operation))
     }
 
-    fn is_of_one(&self, operation: &DocumentedOperation) -> bool {
+    fn is_of_one(&self, operation: &PageOperation) -> bool {
         self.own.is_some_and(|own| operation.route.parameters().any(|parameter| parameter == own))
     }
 }
 
-impl DocumentedOperation {
+impl PageOperation {
     fn of(route: &'static Route) -> Self {
         let described = &DOCUMENT["paths"][route.path][route.method.to_lowercase()];
         let body = member_of(&described["requestBody"]["content"]["application/json"], "schema");
@@ -192,10 +192,10 @@ impl DocumentedOperation {
         Self {
             route,
             about: described["description"].as_str().unwrap_or_default().to_owned(),
-            query: query.map(FormField::of_parameter).collect(),
+            query: query.map(InputField::of_parameter).collect(),
             body: fields(&body),
             answer: fields(&data),
-            items: items["properties"].get("id").map(|_| fields(&items)),
+            items: items["properties"].get("id").filter(|_| route.method == "GET").map(|_| fields(&items)),
             has_cursor: data["properties"].get("page").is_none(),
         }
     }
@@ -215,7 +215,7 @@ fn about_record(name: &str) -> String {
 
 /// The parameter of the record's paths that names one of them: the one that is called as the record is, or that has
 /// the record's name in it.
-fn own_parameter(record: &DocumentedRecord) -> Option<&'static str> {
+fn own_parameter(record: &PageRecord) -> Option<&'static str> {
     let parameters: Vec<_> = record.operations.iter().flat_map(|operation| operation.route.parameters()).collect();
     let name = compact(record.name);
     let exact = parameters.iter().find(|parameter| compact(parameter) == format!("{name}id"));
@@ -228,12 +228,12 @@ fn compact(name: &str) -> String {
 }
 
 /// The members of an object's schema: names first, then what is required, free-form JSON last.
-fn fields(schema: &Value) -> Vec<FormField> {
+fn fields(schema: &Value) -> Vec<InputField> {
     let required: Vec<_> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let members = schema["properties"].as_object().into_iter().flatten();
     let mut fields: Vec<_> =
-        members.map(|(name, schema)| FormField::of(name, required.contains(&name.as_str()), schema)).collect();
-    fields.sort_by_key(FormField::rank);
+        members.map(|(name, schema)| InputField::of(name, required.contains(&name.as_str()), schema)).collect();
+    fields.sort_by_key(InputField::rank);
     fields
 }
 

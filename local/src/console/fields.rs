@@ -27,7 +27,7 @@ const LONG: u64 = 8192;
 
 /// A member of a schema.
 #[derive(Debug, Clone)]
-pub struct FormField {
+pub struct InputField {
     /// Its name.
     pub name: String,
     /// Whether a request must have it.
@@ -61,7 +61,7 @@ pub enum FieldInput {
     Json,
 }
 
-impl FormField {
+impl InputField {
     /// The member `name` of a schema.
     pub fn of(name: &str, required: bool, schema: &Value) -> Self {
         let schema = resolved(schema);
@@ -215,7 +215,7 @@ fn select<'a>(
 }
 
 /// The body of a request of `operation`, from what its form has sent.
-pub fn body(operation: &described::DocumentedOperation, given: Map<String, Value>) -> Map<String, Value> {
+pub fn body(operation: &described::PageOperation, given: Map<String, Value>) -> Map<String, Value> {
     let field = |name: &str| operation.body.iter().find(|field| field.name == name);
     let member = |(name, value): (String, Value)| {
         let value = match field(&name) {

@@ -11,7 +11,7 @@ use shared::request::route::Route;
 use shared::values::mask::is_secret_name;
 
 use super::cells::query_of;
-use super::described::{self, DocumentedOperation};
+use super::described::{self, PageOperation};
 use super::fields::body;
 use super::markup::pretty;
 use super::record::next_address;
@@ -51,7 +51,7 @@ pub(super) async fn send(
 /// What the page says about an answer: the issues beside their fields, the place to go to, or the answer itself.
 fn said(
     organisation: &OrganisationWithKey,
-    operation: &DocumentedOperation,
+    operation: &PageOperation,
     path: &[(&str, &str)],
     answer: &Answer,
 ) -> Value {
@@ -79,7 +79,7 @@ fn said(
 }
 
 /// The field at the location of an issue, and the place within its value.
-fn field_of(route: &Route, body: &[super::fields::FormField], location: &Value) -> Option<(String, String)> {
+fn field_of(route: &Route, body: &[super::fields::InputField], location: &Value) -> Option<(String, String)> {
     let [place, name, within @ ..] = location.as_array()?.as_slice() else { return None };
     let name = name.as_str()?;
     let is_field = match place.as_str()? {

@@ -11,7 +11,7 @@ use shared::request::route::Route;
 use shared::routes;
 
 use super::cells::{RecordNames, address, id_to_copy, name_of, parents, short, wide_cell};
-use super::described::{self, DocumentedOperation, DocumentedRecord};
+use super::described::{self, PageOperation, PageRecord};
 use super::fields::{FieldInput, prose, words};
 use super::layout::Head;
 use super::records::Given;
@@ -95,7 +95,7 @@ impl Console {
     async fn found(
         &self,
         organisation: &OrganisationWithKey,
-        record: &'static DocumentedRecord,
+        record: &'static PageRecord,
         id: &str,
         given: &Given,
     ) -> Result<FoundRecord, String> {
@@ -128,8 +128,8 @@ impl Console {
     async fn look(
         &self,
         organisation: &OrganisationWithKey,
-        operation: &DocumentedOperation,
-        record: &DocumentedRecord,
+        operation: &PageOperation,
+        record: &PageRecord,
         id: &str,
         parents: &[(&'static str, String)],
     ) -> Result<Option<Value>, String> {
@@ -161,7 +161,7 @@ impl Console {
     pub(super) async fn operation(
         &self,
         organisation: &OrganisationWithKey,
-        operation: &DocumentedOperation,
+        operation: &PageOperation,
         known: &[(&str, &str)],
         stored: Option<&Value>,
     ) -> Markup {
@@ -218,19 +218,16 @@ impl Console {
                     }
                     @if links.is_empty() { p.quiet { "It has no tag." } }
                 }
+                @if tags.iter().any(|(id, _)| !is_linked(id)) {
                 (request_form(organisation, &routes::CREATE_LINK_TAG_ENTITY, "tag", &[("entity_type", kind), ("entity_id", id)], &choice, "Add", false))
+                }
             }
         })
     }
 }
 
 /// The members of a record, with their names.
-fn members(
-    organisation: &OrganisationWithKey,
-    record: &DocumentedRecord,
-    value: &Value,
-    names: &RecordNames,
-) -> Markup {
+fn members(organisation: &OrganisationWithKey, record: &PageRecord, value: &Value, names: &RecordNames) -> Markup {
     let fields = match (record.read(), record.list()) {
         (Some(read), _) => &read.answer[..],
         (None, list) => list.and_then(|list| list.items.as_deref()).unwrap_or_default(),
@@ -245,7 +242,7 @@ fn members(
 }
 
 /// Links to what belongs to the record, and to its own pages.
-fn related(organisation: &OrganisationWithKey, record: &DocumentedRecord, id: &str) -> Markup {
+fn related(organisation: &OrganisationWithKey, record: &PageRecord, id: &str) -> Markup {
     let own_page = [("conversation", "Open as a chat"), ("campaign", "Over time")];
     let own_page = own_page.into_iter().find(|(name, _)| *name == record.name);
     html! {
@@ -260,7 +257,7 @@ fn related(organisation: &OrganisationWithKey, record: &DocumentedRecord, id: &s
 }
 
 /// The form that removes a record, after a question.
-fn deletion(organisation: &OrganisationWithKey, delete: &DocumentedOperation, known: &[(&str, &str)]) -> Markup {
+fn deletion(organisation: &OrganisationWithKey, delete: &PageOperation, known: &[(&str, &str)]) -> Markup {
     let form = format!("{}-{}", delete.route.name, known.last().map_or("", |(_, id)| id));
     let label = words(delete.route.name);
     html! {
@@ -297,7 +294,7 @@ fn request_form(
 }
 
 /// The label of the button of an operation.
-fn label(operation: &DocumentedOperation) -> &'static str {
+fn label(operation: &PageOperation) -> &'static str {
     match (operation.route.method, operation.route.success) {
         ("GET", _) => "Ask",
         ("DELETE", _) => "Remove",
@@ -309,14 +306,14 @@ fn label(operation: &DocumentedOperation) -> &'static str {
 /// The address to which a browser goes after a request was answered with `data`; none where the page stays.
 pub fn next_address<'a>(
     organisation: &OrganisationWithKey,
-    operation: &DocumentedOperation,
+    operation: &PageOperation,
     path: &[(&'a str, &'a str)],
     data: &'a Value,
 ) -> Option<String> {
     let record = described::record(operation.route.record)?;
     let own = record.own?;
     let of_path: Vec<_> = path.iter().filter(|(name, _)| *name != own).copied().collect();
-    let same = |other: Option<&DocumentedOperation>| other.is_some_and(|other| other.route == operation.route);
+    let same = |other: Option<&PageOperation>| other.is_some_and(|other| other.route == operation.route);
     if same(record.delete()) {
         return Some(address(organisation, record, None, &of_path));
     }

@@ -10,8 +10,8 @@ use maud::{Markup, html};
 use serde_json::Value;
 
 use super::cells::{address, cell, id_to_copy, name_of, query_of, short};
-use super::described::{self, DocumentedOperation, DocumentedRecord};
-use super::fields::{FormField, prose, words};
+use super::described::{self, PageOperation, PageRecord};
+use super::fields::{InputField, prose, words};
 use super::layout::Head;
 use super::markup::rows;
 use super::{Asked, Console, NO_ORGANISATION, Shown, pages};
@@ -87,8 +87,8 @@ impl Console {
     async fn list(
         &self,
         organisation: &OrganisationWithKey,
-        record: &'static DocumentedRecord,
-        list: &DocumentedOperation,
+        record: &'static PageRecord,
+        list: &PageOperation,
         given: &Given,
     ) -> Shown {
         let request = match self.list_request(organisation, list, given).await {
@@ -126,7 +126,7 @@ impl Console {
     async fn list_request(
         &self,
         organisation: &OrganisationWithKey,
-        list: &DocumentedOperation,
+        list: &PageOperation,
         given: &Given,
     ) -> Result<ListRequest, &'static str> {
         let mut request = ListRequest::default();
@@ -161,12 +161,12 @@ struct ListRequest {
     /// Its query.
     query: Vec<(String, String)>,
     /// What can be chosen, each with the ids and names of the records from which it is chosen.
-    fields: Vec<(FormField, Vec<(String, String)>)>,
+    fields: Vec<(InputField, Vec<(String, String)>)>,
 }
 
 impl ListRequest {
     /// The form of the filters.
-    fn filters(&self, organisation: &OrganisationWithKey, record: &DocumentedRecord) -> Markup {
+    fn filters(&self, organisation: &OrganisationWithKey, record: &PageRecord) -> Markup {
         let used = |name: &str| {
             let of_path = self.path.iter().map(|(name, id)| (*name, id));
             let used = of_path.chain(self.query.iter().map(|(name, value)| (name.as_str(), value)));
@@ -185,13 +185,13 @@ impl ListRequest {
 }
 
 /// The parameters of the operation's path that are given.
-fn parameters<'a>(operation: &DocumentedOperation, given: &'a Given) -> Vec<(&'static str, &'a str)> {
+fn parameters<'a>(operation: &PageOperation, given: &'a Given) -> Vec<(&'static str, &'a str)> {
     operation.route.parameters().filter_map(|name| Some((name, given.get(name)?.as_str()))).collect()
 }
 
 /// The columns of a list beside name and id: what fits, and is set in any of the items.
-fn columns<'a>(list: &'a DocumentedOperation, items: &[Value]) -> Vec<&'a FormField> {
-    let is_set = |field: &&FormField| items.is_empty() || items.iter().any(|item| !item[&field.name].is_null());
+fn columns<'a>(list: &'a PageOperation, items: &[Value]) -> Vec<&'a InputField> {
+    let is_set = |field: &&InputField| items.is_empty() || items.iter().any(|item| !item[&field.name].is_null());
     let all = list.items.iter().flatten().filter(|field| field.fits_a_column());
     let mut columns: Vec<_> = all.filter(is_set).take(COLUMNS).collect();
     // The time at which each was made says most about a list.
@@ -204,7 +204,7 @@ fn columns<'a>(list: &'a DocumentedOperation, items: &[Value]) -> Vec<&'a FormFi
 }
 
 /// Links to the pages before and after this one.
-fn pages(organisation: &OrganisationWithKey, record: &DocumentedRecord, answer: &Value, given: &Given) -> Markup {
+fn pages(organisation: &OrganisationWithKey, record: &PageRecord, answer: &Value, given: &Given) -> Markup {
     let link = |name: &str, value: String, label: &str| {
         let others = given.iter().filter(|(other, _)| !["org", "page", "after"].contains(&other.as_str()));
         let mut query: Vec<_> = others.map(|(name, value)| (name.as_str(), value.as_str())).collect();

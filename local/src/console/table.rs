@@ -66,7 +66,7 @@ impl Console {
                     details.card id=(id) {
                         summary {
                             strong { (capitalised(group)) }
-                            span.quiet { " " (items) " items in " (partitions) " partitions" }
+                            span.quiet { " " (counted(items, "item")) " in " (counted(partitions, "partition")) }
                         }
                         @for ((form, about), partitions) in forms {
                         h3 { code { (form) } }
@@ -197,6 +197,11 @@ impl Console {
             (rows("changes", &["Change", "Item", "Taken by", "Reactions", "From"], &listed, "The stream has reported no change yet. Make a record."))
         }
     }
+}
+
+/// A number of things, such as `1 item` and `2 items`.
+fn counted(count: usize, thing: &str) -> String {
+    format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
 }
 
 /// The address of a view of the table.

@@ -285,7 +285,7 @@ def looks(page: Page, scheme: str) -> None:
     paths += [one.get_attribute("href"), *further(page)]
     for path in paths:
         page.goto(f"{API}{path}")
-        name = "-".join(re.findall("[a-z]+", path.split("?")[0].removeprefix("/console"))) or "start"
+        name = "-".join(re.findall("[a-z]{3,}", path.split("?")[0].removeprefix("/console"))) or "start"
         page.screenshot(path=ROOT / f"target/page/console-{name}-{scheme}.png", full_page=True)
         page.evaluate(AXE.read_text())
         violations = page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
