@@ -1,5 +1,5 @@
 //! Tests of the samples in the document: each operation has three, and each command of `curl` is the recorded request.
-//! `.ci/samples` compiles the others.
+//! `.ci/clients` compiles the others.
 
 use local::openapi::samples::SAMPLES;
 use serde_json::Value;
