@@ -1,5 +1,5 @@
-//! The contacts of a campaign that wait for another attempt, in the order of their times, so that a pass reads only those
-//! whose time has come.
+//! The contacts of a campaign that wait for another attempt, in the order of their times: a pass reads only those whose
+//! time has come.
 //!
 //! An item says where to look, and the contact says whether it still waits. So nothing that ends the wait has to remove
 //! the item: the pass at its time does. The transaction that begins the wait puts the item, under a key that is never
