@@ -153,10 +153,10 @@ def every_operation(page: Page, document: dict) -> None:
     check(shown > len(document["tags"]) == len(opened), f"the document has few operations: {shown}")
 
 
-def samples(page: Page, document: dict) -> None:
-    """Opens the samples of an operation one after the other."""
+def samples(page: Page, url: str, document: dict) -> None:
+    """Opens the samples of an operation one after the other, on a page that shows few other operations."""
     operation = document["paths"]["/api/v1/tag"]["post"]
-    page.locator('aside a[href="#tag/tag/POST/api/v1/tag"]').dispatch_event("click")
+    page.goto(f"{url}#tag/tag/POST/api/v1/tag")
     sends = page.get_by_role("button", name="Test Request (post /api/v1/tag)", exact=True)
     part = page.locator("section").filter(has=sends).last
     for before, sample in itertools.pairwise([{"label": "curl"}, *operation["x-codeSamples"]]):
@@ -164,6 +164,7 @@ def samples(page: Page, document: dict) -> None:
         page.get_by_role("option", name=sample["label"], exact=True).click()
         for line in sample["source"].split("\n"):
             expect(part.get_by_text(line.strip()).first).to_be_attached()
+    page.close()
 
 
 def send(dialog: Locator, key: str | None, status: str) -> None:
@@ -188,7 +189,7 @@ def visit(context: BrowserContext, watch: Watch, url: str, arguments: argparse.N
     document = page.evaluate("url => fetch(url).then(answer => answer.json())", f"{watch.api}/api/v1/openapi.json")
     if scheme == "light" and not arguments.deployed:
         every_operation(page, document)
-        samples(page, document)
+        samples(watch.page(context), url, document)
     [path] = [path for path, of in document["paths"].items() if of.get("get", {}).get("operationId") == "getAgentList"]
     page.goto(f"{url}#tag/user/GET{path}")
     page.get_by_role("button", name=f"Test Request (get {path})").click()
