@@ -123,11 +123,11 @@ impl FaultRunOptions {
         }
     }
 
-    /// Some dozens of each, without pauses and with more faults, for `cargo test`.
+    /// Forty of each, without pauses and with more faults, for `cargo test`.
     pub fn short(root: &Path, seed: u64) -> Self {
         Self {
-            conversations: 60,
-            contacts: 60,
+            conversations: 40,
+            contacts: 40,
             exports: 2,
             pace: 1000,
             // A tick has a few seconds of the machine's clock.
