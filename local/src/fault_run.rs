@@ -240,10 +240,8 @@ pub async fn run(options: &FaultRunOptions, say: fn(&str, Duration)) -> Result<F
     drop(clock);
     let requests = world.requests();
     world.stop_faults();
-    checks.push(check::long_ticks(&world));
-    checks.push(counted::counts(&world, &changes).await?);
+    checks.extend([check::long_ticks(&world), counted::counts(&world, &changes).await?]);
     checks.extend(of_records(&world, &finished, &received_events, options).await?);
-    checks.extend(check::ends(&world).await?);
     let rows = rows(&world, &closed, &received_events, &logs);
     let faulty = quantiles(&check::times(&world, &closed, &received_events, EndpointKind::Prompt));
     done(format!("all looked through; the database had {requests} requests"));
@@ -263,6 +261,7 @@ async fn of_records(
     checks.extend(outcomes::results(world, finished).await?);
     checks.extend(exported::files(world).await?);
     checks.extend(check::rates(world, options));
+    checks.extend(check::ends(world).await?);
     Ok(checks)
 }
 
