@@ -32,9 +32,9 @@ use tokio::time::sleep;
 
 use crate::Trouble;
 use crate::event_source::StreamFaults;
-use crate::fault_run::acts::Closed;
+use crate::fault_run::acts::{Closed, FinishedCampaign};
 use crate::fault_run::changes::TableChanges;
-use crate::fault_run::check::ReceivedEvents;
+use crate::fault_run::check::{Check, ReceivedEvents};
 use crate::fault_run::plan::{EndpointKind, Plan};
 use crate::fault_run::report::{EndpointFigures, FaultRunReport, quantiles};
 use crate::fault_run::world::{LONG_TICK, World, path_of_connector, path_of_webhook};
@@ -123,11 +123,11 @@ impl FaultRunOptions {
         }
     }
 
-    /// Some dozens of each, without pauses and with more faults, for `cargo test`.
+    /// Forty of each, without pauses and with more faults, for `cargo test`.
     pub fn short(root: &Path, seed: u64) -> Self {
         Self {
-            conversations: 60,
-            contacts: 60,
+            conversations: 40,
+            contacts: 40,
             exports: 2,
             pace: 1000,
             // A tick has a few seconds of the machine's clock.
@@ -240,20 +240,29 @@ pub async fn run(options: &FaultRunOptions, say: fn(&str, Duration)) -> Result<F
     drop(clock);
     let requests = world.requests();
     world.stop_faults();
-    checks.push(check::long_ticks(&world));
-    checks.push(check::lists(&world).await?);
-    checks.push(counted::counts(&world, &changes).await?);
-    checks.extend(check::campaigns(&world, &finished, &received_events, options).await?);
-    checks.extend(outcomes::results(&world, &finished).await?);
-    checks.push(captured::lists(&world).await?);
-    checks.extend(exported::files(&world).await?);
-    checks.extend(check::rates(&world, options));
-    checks.extend(check::ends(&world).await?);
+    checks.extend([check::long_ticks(&world), counted::counts(&world, &changes).await?]);
+    checks.extend(of_records(&world, &finished, &received_events, options).await?);
     let rows = rows(&world, &closed, &received_events, &logs);
     let faulty = quantiles(&check::times(&world, &closed, &received_events, EndpointKind::Prompt));
     done(format!("all looked through; the database had {requests} requests"));
     let slowest = clean.zip(faulty).map(|((_, clean), (_, faulty))| (clean, faulty));
     Ok(FaultRunReport { seed: options.seed, rows, checks, slowest, partitions: world.partitions.clone() })
+}
+
+/// The checks of what the records are at the end.
+async fn of_records(
+    world: &World,
+    finished: &[FinishedCampaign],
+    received_events: &ReceivedEvents,
+    options: &FaultRunOptions,
+) -> Result<Vec<Check>, Trouble> {
+    let mut checks = vec![check::lists(world).await?, captured::lists(world).await?];
+    checks.extend(check::campaigns(world, finished, received_events, options).await?);
+    checks.extend(outcomes::results(world, finished).await?);
+    checks.extend(exported::files(world).await?);
+    checks.extend(check::rates(world, options));
+    checks.extend(check::ends(world).await?);
+    Ok(checks)
 }
 
 /// The median and the slowest hundredth of the times from close to receipt, in a world without faults.

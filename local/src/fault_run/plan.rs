@@ -13,6 +13,9 @@ pub const ORGANISATIONS: usize = 3;
 /// attempt per minute.
 const NEVER_RECOVERING: usize = 3;
 
+/// The channels whose campaigns try contacts again.
+const RETRYING: [WidgetType; 4] = [WidgetType::Chat, WidgetType::FbMessenger, WidgetType::PlivoCall, WidgetType::Phone];
+
 /// How an endpoint answers until it recovers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EndpointKind {
@@ -101,6 +104,23 @@ pub struct PlannedConversation {
     pub captures: bool,
 }
 
+impl PlannedConversation {
+    fn of(closes: bool, random: &mut Rng, of_kind: impl Fn(EndpointKind, usize) -> usize) -> Self {
+        let kind = match random.usize(0..20) {
+            0..10 => EndpointKind::Prompt,
+            10..12 => EndpointKind::Slow,
+            12..14 => EndpointKind::Broken,
+            14..16 => EndpointKind::Busy,
+            16..18 => EndpointKind::Dropping,
+            18 => EndpointKind::Silent,
+            _ => EndpointKind::Dead,
+        };
+        let webhook = of_kind(kind, random.usize(0..ORGANISATIONS));
+        let mut one_of = |count: usize| random.usize(0..count) == 0;
+        Self { webhook, closes, has_messages: one_of(4), is_call: one_of(5), captures: one_of(8) }
+    }
+}
+
 /// An act of a caller while a campaign is sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CallerAct {
@@ -159,26 +179,7 @@ impl Plan {
         // Half of the work is for healthy endpoints. One in twenty conversations stays open: no event about it may
         // arrive.
         let mut planned: Vec<_> = (0..conversations + conversations / 20)
-            .map(|number| {
-                let kind = match random.usize(0..20) {
-                    0..10 => EndpointKind::Prompt,
-                    10..12 => EndpointKind::Slow,
-                    12..14 => EndpointKind::Broken,
-                    14..16 => EndpointKind::Busy,
-                    16..18 => EndpointKind::Dropping,
-                    18 => EndpointKind::Silent,
-                    _ => EndpointKind::Dead,
-                };
-                let webhook = of_kind(kind, random.usize(0..ORGANISATIONS));
-                let mut one_of = |count: usize| random.usize(0..count) == 0;
-                PlannedConversation {
-                    webhook,
-                    closes: number < conversations,
-                    has_messages: one_of(4),
-                    is_call: one_of(5),
-                    captures: one_of(8),
-                }
-            })
+            .map(|number| PlannedConversation::of(number < conversations, &mut random, of_kind))
             .collect();
         random.shuffle(&mut planned);
         let shapes = [
@@ -206,10 +207,7 @@ impl Plan {
                     _ => CallerAct::None,
                 };
                 let later = matches!(channel, WidgetType::Html | WidgetType::PlivoCall | WidgetType::Sms);
-                let retries = matches!(
-                    channel,
-                    WidgetType::Chat | WidgetType::FbMessenger | WidgetType::PlivoCall | WidgetType::Phone
-                );
+                let retries = RETRYING.contains(&channel);
                 let webhook = of_kind(EndpointKind::Prompt, number % ORGANISATIONS);
                 PlannedCampaign { webhook, channel, connector, contacts, later, retries, act }
             };

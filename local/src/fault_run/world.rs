@@ -177,7 +177,11 @@ impl World {
         for number in 0..world.plan.campaigns.len() {
             world.channels.push(world.invite(number).await?);
         }
-        let world = Arc::new(world);
+        world.open_conversations().await
+    }
+
+    async fn open_conversations(self) -> Result<Arc<Self>, Trouble> {
+        let world = Arc::new(self);
         let count = world.plan.conversations.len();
         let opened = at_once(&world, ORGANISATIONS * CALLS_AT_ONCE, 0..count, |world, number| async move {
             world.converse(number).await
