@@ -187,7 +187,7 @@ impl Gateway {
         }
         let took = started.elapsed();
         if self.log {
-            self.learn(call, &answer);
+            self.journal.learn(call, &answer);
             let Cost { calls, read_units, write_units, .. } = answer.cost;
             let milliseconds = took.as_millis();
             let (method, path, status) = (&call.method, &call.path, answer.status);
@@ -197,14 +197,6 @@ impl Gateway {
         }
         self.journal.add(Entry::new(request_id, self.service.clock.now(), call, &answer, took, calls));
         answer
-    }
-
-    /// Learns the names of the records in an answer.
-    fn learn(&self, call: &Call, answer: &Answer) {
-        let route = routes::find(&call.method, &call.path).filter(|_| answer.status < 300);
-        if let (Some(route), Ok(body)) = (route, serde_json::from_str::<Value>(&answer.body)) {
-            self.journal.names.learn(route, &body["data"]);
-        }
     }
 
     async fn answer_as(&self, call: &Call, request_id: &str) -> Answer {
@@ -306,19 +298,8 @@ impl Gateway {
 
     /// The same for an event of the stream or of a schedule: what the function writes has the traces of the changes.
     async fn run_traced(&self, name: &'static str, payload: &str) -> Option<Result<String, Failed>> {
-        if !self.log {
-            return self.run(name, payload.as_bytes()).await;
-        }
-        let event = serde_json::from_str(payload).unwrap_or_default();
-        self.journal.traces.passed_on(name, &event);
-        let origin = Origin::changes(&self.journal.traces, &event);
-        // Boxed: a stack's future has this one for each function.
-        let answer = calls::recorded(origin, Box::pin(self.run(name, payload.as_bytes()))).await.0;
-        if event["Records"].is_array() {
-            // What the function has written is shown too, such as the rows that a filter selects.
-            self.journal.changed();
-        }
-        answer
+        let run = Box::pin(self.run(name, payload.as_bytes()));
+        if self.log { self.journal.traced(name, payload, run).await } else { run.await }
     }
 
     async fn run_function(&self, name: &str, payload: &[u8]) -> Option<Result<String, Failed>> {

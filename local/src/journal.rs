@@ -16,10 +16,10 @@ use tokio::sync::watch;
 use uuid::Uuid;
 
 use crate::api::CONSOLE;
-use crate::calls::DatabaseCall;
+use crate::calls::{self, DatabaseCall};
 use crate::http::{Answer, Call};
 use crate::names::KnownNames;
-use crate::traces::Traces;
+use crate::traces::{Origin, Traces};
 
 /// The most requests that are kept.
 const KEPT: usize = 500;
@@ -205,6 +205,21 @@ impl Journal {
         entries.push_back(Arc::new(entry));
         drop(entries);
         self.changed();
+    }
+
+    /// The result of the function `name` with an event: what it writes has the traces of the changes in the event.
+    pub async fn traced<T>(&self, name: &'static str, event: &str, run: impl Future<Output = T>) -> T {
+        let event = serde_json::from_str(event).unwrap_or_default();
+        self.traces.passed_on(name, &event);
+        calls::recorded(Origin::changes(&self.traces, &event), run).await.0
+    }
+
+    /// Learns the names of the records in an answer.
+    pub fn learn(&self, call: &Call, answer: &Answer) {
+        let route = routes::find(&call.method, &call.path).filter(|_| answer.status < 300);
+        if let (Some(route), Ok(body)) = (route, serde_json::from_str::<Value>(&answer.body)) {
+            self.names.learn(route, &body["data"]);
+        }
     }
 
     /// The request with this id.

@@ -17,7 +17,10 @@ use crate::inbox;
 
 /// The numbers of conversations and campaigns of an organisation at a change, for the side bar.
 #[derive(Debug, Default)]
-pub struct Totals(Mutex<Option<((u64, OrgId), (u64, u64))>>);
+pub struct Totals(Mutex<Option<(CountedAt, (u64, u64))>>);
+
+/// The number of the change at which records were counted, and whose they are.
+type CountedAt = (u64, OrgId);
 
 /// The head of a page.
 pub(super) struct Head<'a> {

@@ -54,7 +54,7 @@ impl Console {
                 (card("What came of it", &self.consequences(entry).await))
                 (card("What was sent", &sent(entry)))
             }
-            @if !entry.cut { (card("Edit and send", &self.editor(entry))) }
+            @if !entry.cut { (card("Edit and send", &editor(entry))) }
         }
     }
 
@@ -137,18 +137,18 @@ impl Console {
         }
         found
     }
+}
 
-    /// The form that sends a changed copy, with the key of the organisation.
-    fn editor(&self, entry: &Entry) -> Markup {
-        html! {
-            form.edit data-method="POST" action={ (address(entry)) "/edited" } {
-                p.wide { code { (entry.call.method) " " (entry.call.path) } }
-                label.wide { "Query " input name="query" value=(query(entry)); }
-                @if entry.call.method != "GET" {
-                    label.wide { "Body " textarea name="body" { (body(entry)) } }
-                }
-                button { "Send" }
+/// The form that sends a changed copy, with the key of the organisation.
+fn editor(entry: &Entry) -> Markup {
+    html! {
+        form.edit data-method="POST" action={ (address(entry)) "/edited" } {
+            p.wide { code { (entry.call.method) " " (entry.call.path) } }
+            label.wide { "Query " input name="query" value=(query(entry)); }
+            @if entry.call.method != "GET" {
+                label.wide { "Body " textarea name="body" { (body(entry)) } }
             }
+            button { "Send" }
         }
     }
 }

@@ -162,10 +162,8 @@ pub(super) fn address(entry: &Entry) -> String {
 }
 
 fn about_link(organisation: &OrganisationWithKey, about: &AboutRecord) -> Markup {
-    let name = match &about.name {
-        Some(name) => html! { (name) },
-        None => html! { (about.record) " " (short_id(&about.id)) },
-    };
+    let unnamed = || html! { (about.record) " " (short_id(&about.id)) };
+    let name = about.name.as_ref().map_or_else(unnamed, |name| html! { (name) });
     record_link(&organisation.name, about.record, &about.id, name)
 }
 

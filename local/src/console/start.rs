@@ -59,7 +59,7 @@ impl Console {
             (self.steps().await)
             section.card {
                 h2 { "Last requests and events" }
-                (rows("timeline", &["Result", "What", "About", "When"], &self.timeline(), self.nothing_yet()))
+                (rows("timeline", &["Result", "What", "About", "When"], &self.timeline(), nothing_yet()))
             }
             div.cards {
                 section.card {
@@ -169,13 +169,6 @@ impl Console {
         }
     }
 
-    fn nothing_yet(&self) -> Markup {
-        empty(
-            "Nothing has happened yet. Take the first step above.",
-            &html! { p.quiet { a href=(REQUESTS) { "Requests" } " and " a href=(EVENTS) { "events" } " have pages of their own." } },
-        )
-    }
-
     /// The webhooks of an organisation with their health.
     async fn health_of(&self, organisation: &OrganisationWithKey) -> Vec<Markup> {
         let mut lines = Vec::new();
@@ -209,6 +202,14 @@ impl Console {
         let under_way = all.iter().filter(|campaign| UNDER_WAY.contains(&member(campaign, "status")));
         under_way.map(|campaign| campaign_line(organisation, campaign)).collect()
     }
+}
+
+/// What the timeline says while it is empty.
+fn nothing_yet() -> Markup {
+    empty(
+        "Nothing has happened yet. Take the first step above.",
+        &html! { p.quiet { a href=(REQUESTS) { "Requests" } " and " a href=(EVENTS) { "events" } " have pages of their own." } },
+    )
 }
 
 fn campaign_line(organisation: &OrganisationWithKey, campaign: &Value) -> Markup {
