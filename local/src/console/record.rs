@@ -333,6 +333,10 @@ pub fn next_address<'a>(
         201 if record.creates().any(|create| create.route == operation.route) => data["id"].as_str(),
         _ => None,
     };
-    let known: Vec<(&str, &str)> = parents(record, data).chain(of_path).collect();
+    // The answer says it, or else the path of the request.
+    let mut known: Vec<(&str, &str)> = parents(record, data).collect();
+    let needed: Vec<_> =
+        record.read().or(record.list()).into_iter().flat_map(|found| found.route.parameters()).collect();
+    known.extend(of_path.into_iter().filter(|(name, _)| needed.contains(name) && data[*name].is_null()));
     id.map(|id| address(organisation, record, Some(id), &known))
 }
