@@ -100,8 +100,9 @@ async fn each_record_is_made_shown_changed_and_deleted_by_its_pages() {
                 let with_path =
                     |fields: Map<String, Value>| Value::Object(fields.into_iter().chain(path.clone()).collect());
                 let mut says = send(&stack, update.name, &with_path(fields.clone())).await;
-                // The example is for another record. If it does not suit this one, a part of it does.
-                for (name, value) in fields {
+                // The example is for another record. If it does not suit this one, one of its members does, or one of those
+                // with which the record was made.
+                for (name, value) in fields.into_iter().chain(as_put_in(example(&document, create))) {
                     if says["to"].is_null() {
                         says = send(&stack, update.name, &with_path([(name, value)].into_iter().collect())).await;
                     }
