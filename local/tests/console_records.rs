@@ -112,6 +112,10 @@ async fn each_record_is_made_shown_changed_and_deleted_by_its_pages() {
                 changed.insert(*record);
             }
             if let Some(delete) = operation(&page, record, &["delete-", "revoke-"]) {
+                // A record that is in use ends first.
+                if let Some(end) = operation(&page, record, &["close-", "cancel-"]) {
+                    send(&stack, end.name, &parameters(&page, end).into()).await;
+                }
                 let says = send(&stack, delete.name, &parameters(&page, delete).into()).await;
                 let back = says["to"].as_str().unwrap_or_else(|| panic!("{}: {says}", delete.name));
                 assert!(back.starts_with(&format!("/console/records/{record}?")), "{says}");
