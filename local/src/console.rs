@@ -122,6 +122,8 @@ struct Asked {
     after: Option<String>,
     /// The record whose items are shown.
     record: Option<String>,
+    /// Whether the page of a form stays where it is.
+    stay: Option<String>,
     /// The view of the table.
     view: Option<String>,
     /// The campaign that is shown.

@@ -186,7 +186,7 @@ impl Console {
             details.card.operation id=(format!("{form}-details")) {
                 summary { (words(operation.route.name)) }
                 p.quiet { (prose(&operation.about)) }
-                (request_form(organisation, operation.route, &form, known, &html! { @for field in &fields { (field) } }, label, stored.is_some()))
+                (request_form(organisation, operation.route, &form, known, &html! { @for field in &fields { (field) } }, label, if stored.is_some() { FormKind::Change } else { FormKind::Whole }))
             }
         }
     }
@@ -214,12 +214,12 @@ impl Console {
                     @for link in &links {
                         @let (link, tag) = (text(link, "id"), name(&text(link, "tag_id")));
                         (request_form(organisation, &routes::DELETE_LINK_TAG_ENTITY, &format!("untag-{link}"),
-                            &[("link_tag_entity_id", &link)], &html! { span.badge.quiet { (tag) } }, &format!("Remove {tag}"), false))
+                            &[("link_tag_entity_id", &link)], &html! { span.badge.quiet { (tag) } }, &format!("Remove {tag}"), FormKind::Within))
                     }
                     @if links.is_empty() { p.quiet { "It has no tag." } }
                 }
                 @if tags.iter().any(|(id, _)| !is_linked(id)) {
-                (request_form(organisation, &routes::CREATE_LINK_TAG_ENTITY, "tag", &[("entity_type", kind), ("entity_id", id)], &choice, "Add", false))
+                (request_form(organisation, &routes::CREATE_LINK_TAG_ENTITY, "tag", &[("entity_type", kind), ("entity_id", id)], &choice, "Add", FormKind::Within))
                 }
             }
         })
@@ -265,9 +265,20 @@ fn deletion(organisation: &OrganisationWithKey, delete: &PageOperation, known: &
             summary { (label) " …" }
             p { (prose(&delete.about)) }
             p { "Nothing brings it back." }
-            (request_form(organisation, delete.route, &form, known, &html! {}, &label, false))
+            (request_form(organisation, delete.route, &form, known, &html! {}, &label, FormKind::Whole))
         }
     }
+}
+
+/// A form of a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FormKind {
+    /// It sends all that was put in. Then the page of the record follows.
+    Whole,
+    /// It changes a record, and sends what is new.
+    Change,
+    /// It sends all, and the page stays.
+    Within,
 }
 
 /// A form that sends a request of `route`, with its answer below it. If it changes a record, it sends what was changed.
@@ -278,12 +289,12 @@ fn request_form(
     known: &[(&str, &str)],
     inputs: &Markup,
     label: &str,
-    changes: bool,
+    kind: FormKind,
 ) -> Markup {
     let sent = |name: &str| route.parameters().any(|parameter| parameter == name) || name.starts_with("entity_");
     html! {
-        form.request id=(id) data-method="POST" data-changes[changes]
-            action=(format!("/console/forms/{}?org={}", route.name, organisation.name))
+        form.request id=(id) data-method="POST" data-changes[kind == FormKind::Change]
+            action=(format!("/console/forms/{}?org={}{}", route.name, organisation.name, if kind == FormKind::Within { "&stay=yes" } else { "" }))
         {
             @for (name, value) in known.iter().filter(|(name, _)| sent(name)) { input type="hidden" name=(name) value=(value); }
             (inputs)
@@ -322,6 +333,10 @@ pub fn next_address<'a>(
         201 if record.creates().any(|create| create.route == operation.route) => data["id"].as_str(),
         _ => None,
     };
-    let known: Vec<(&str, &str)> = parents(record, data).chain(of_path).collect();
+    // The answer says it, or else the path of the request.
+    let mut known: Vec<(&str, &str)> = parents(record, data).collect();
+    let needed: Vec<_> =
+        record.read().or(record.list()).into_iter().flat_map(|found| found.route.parameters()).collect();
+    known.extend(of_path.into_iter().filter(|(name, _)| needed.contains(name) && data[*name].is_null()));
     id.map(|id| address(organisation, record, Some(id), &known))
 }
