@@ -500,6 +500,35 @@ async fn an_export_without_its_upload_begins_again() {
     assert_eq!(ids(&setup.file(&org, &export).await).len(), 250);
 }
 
+/// S3 has ended the upload, and still joins its parts: the object comes later.
+#[tokio::test]
+async fn parts_that_are_being_joined_are_waited_for() {
+    let setup = Setup::start().await;
+    let org = setup.org().await;
+    add_wide(&org, 250, 30_000).await;
+    let export = setup.export(&org, json!({"records": ["contact"]})).await;
+    let mut puts = 0;
+    setup.faults.plan(move |action, _| {
+        // The begin of the upload, its two parts, and its end.
+        puts += usize::from(action == "PutObject");
+        if puts == 4 { Fault::LoseRequest } else { Fault::None }
+    });
+    assert!(setup.faults.kill(setup.stack.tick("run-exports")).await);
+    setup.faults.end();
+    let id = ExportId(export.parse().unwrap());
+    let stored: shared::prelude::Export = org.table.get(id).await.unwrap();
+    let (key, bucket) = (object(&org, &export), &setup.stack.gateway.service.bucket);
+    bucket.abort_upload(&key, &stored.progress.upload.unwrap()).await.unwrap();
+    setup.pass(LEASE);
+    setup.tick_exports().await;
+    assert_eq!(setup.get(&org, &format!("/api/v1/export/{export}")).await["rows"], 250);
+    bucket.put(&key, "application/x-ndjson", b"{}\n".to_vec()).await.unwrap();
+    setup.pass(LEASE);
+    setup.tick_exports().await;
+    let read = setup.get(&org, &format!("/api/v1/export/{export}")).await;
+    assert_eq!((&read["status"], &read["rows"]), (&json!("completed"), &json!(250)));
+}
+
 #[tokio::test]
 async fn an_event_tells_that_an_export_is_completed() {
     let setup = Setup::start().await;

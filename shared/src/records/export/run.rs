@@ -35,6 +35,9 @@ const MOST_PARTS: usize = 4_000;
 const ROWS: (usize, usize, usize) = (100, 16, 1_000);
 /// The bytes of rows that a piece should have.
 const PIECE: usize = 1024 * 1024;
+/// Leases without any progress, after which an upload that has ended without an object counts as lost. Until then S3 may
+/// still join the parts, as it was asked to by a request whose answer came too late.
+const JOINING: u32 = 3;
 /// Leases without any progress, after which an export is given up.
 const MOST_TRIES: u32 = 10;
 
@@ -234,6 +237,10 @@ impl LeasedExport {
         if let Some(upload) = &self.made.upload {
             let is_made = bucket.complete_upload(&key, upload, &self.made.parts).await?
                 || bucket.beginning(&key).await?.is_some();
+            if !is_made && self.made.tries < JOINING {
+                // Its lease expires, and the next one looks again.
+                return Ok(());
+            }
             if !is_made {
                 return begin_again(cx, &self.table, &self.export).await;
             }
