@@ -41,6 +41,8 @@ def open_page(page: Page, address: str, width: int) -> list[str]:
 def searches(page: Page, address: str) -> None:
     """The search leads to a page with the word."""
     page.goto(address)
+    # The page takes keys when its program has been loaded.
+    page.wait_for_load_state("networkidle")
     page.keyboard.press("Control+k")
     page.locator(".VPLocalSearchBox input").fill(WORD)
     first = page.locator(".VPLocalSearchBox .result").first
