@@ -8,7 +8,7 @@ use crate::kept::Kept;
 use crate::{Result, charts};
 
 /// The width of a line of the page.
-const WIDTH: usize = 118;
+const WIDTH: usize = 130;
 
 const HEAD: &str = "\
 # Performance

@@ -208,7 +208,7 @@ pub const FORMS: &[Form] = &[
     form(
         "ORG#<org>#EVENT_PENDING#<conversation>",
         "EVENT_PENDING",
-        "changes of a conversation that the next tick tells of",
+        "changes of a conversation that the next tick emits",
         "1",
         "records/event/pending.rs",
     ),
@@ -468,7 +468,7 @@ pub const DUE: &[Form] = &[
         DUE_MOST,
         DUE_IN,
     ),
-    form("EVENT#<shard>", "<time>", "conversations whose changes are to be told", DUE_MOST, DUE_IN),
+    form("EVENT#<shard>", "<time>", "conversations whose changes are to be emitted", DUE_MOST, DUE_IN),
     form("EXPORT#<shard>", "<time>", "exports that are being made, or whose files are to be removed", DUE_MOST, DUE_IN),
     form("RETIRED_WEBHOOK#<shard>", "<time>", "webhooks to remove at the payment provider", DUE_MOST, DUE_IN),
 ];

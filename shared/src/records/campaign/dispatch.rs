@@ -76,9 +76,9 @@ async fn send(cx: &EventContext<'_>, table: &Table, key: &Key, deadline: Timesta
         (lease.campaign.text_version, lease.campaign.message) = (version, text);
     }
     let sending = Sending { cx, table, channel, schedule: lease.campaign.schedule(), deadline };
-    let ended = match sending.send_places(&mut lease, hidden).await? {
+    let ended = match Box::pin(sending.send_places(&mut lease, hidden)).await? {
         Some(ended) => ended,
-        None => sending.send_waiting(&mut lease).await?,
+        None => Box::pin(sending.send_waiting(&mut lease)).await?,
     };
     let now = clock.now();
     match ended {
@@ -201,7 +201,7 @@ impl Sending<'_> {
             let Some(timed) = self.at_their_times(&lease.campaign, contacts).await? else {
                 return Ok(Ended::OutOfTime);
             };
-            match self.dispatch_all(&lease.campaign, &timed).await {
+            match Box::pin(self.dispatch_all(&lease.campaign, &timed)).await {
                 Err(Error::QuotaReached(_)) => return Ok(Ended::QuotaReached),
                 dispatched => dispatched?,
             }
