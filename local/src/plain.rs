@@ -184,7 +184,7 @@ mod tests {
         let page = "A page of the organisation's sticky notes, oldest first. Use it to find a sticky note";
         assert_eq!(list.about(&[]), format!("{page}, or to read all of them."));
         let [colour, board] = ["colour", "board_id"].map(str::to_owned);
-        assert_eq!(list.about(&[colour.clone()]), format!("{page}. `colour` selects some of them."));
+        assert_eq!(list.about(std::slice::from_ref(&colour)), format!("{page}. `colour` selects some of them."));
         assert_eq!(list.about(&[board, colour]), format!("{page}. `board_id` and `colour` select some of them."));
         assert_eq!(note("delete-sticky-note").about(&[]), "Deletes a sticky note for good.");
         let says = |record, name| PlainOperation::of(root(), record, name).unwrap().about(&[]);

@@ -127,14 +127,14 @@ impl InputField {
         !shown.contains(&self.name.as_str()) && self.input != FieldInput::Json
     }
 
-    /// The value that a form gives as text, as the member of a body. `None` leaves it out. What is no JSON or no number
-    /// stays text: the API says what is wrong with it.
-    fn value(&self, given: Value) -> Option<Value> {
-        let Value::String(text) = given else { return Some(given) };
+    /// The value that a form gives as text, as the member of a body. What is no JSON or no number stays text: the API says
+    /// what is wrong with it.
+    fn value(&self, given: Value) -> Value {
+        let Value::String(text) = given else { return given };
         match &self.input {
-            FieldInput::Json | FieldInput::Number => Some(serde_json::from_str(&text).unwrap_or(Value::String(text))),
-            FieldInput::Checkbox => Some(Value::Bool(["true", "on"].contains(&text.as_str()))),
-            _ => Some(Value::String(text)),
+            FieldInput::Json | FieldInput::Number => serde_json::from_str(&text).unwrap_or(Value::String(text)),
+            FieldInput::Checkbox => Value::Bool(["true", "on"].contains(&text.as_str())),
+            _ => Value::String(text),
         }
     }
 
@@ -219,12 +219,12 @@ pub fn body(operation: &described::PageOperation, given: Map<String, Value>) -> 
     let field = |name: &str| operation.body.iter().find(|field| field.name == name);
     let member = |(name, value): (String, Value)| {
         let value = match field(&name) {
-            Some(field) => field.value(value)?,
+            Some(field) => field.value(value),
             None => value,
         };
-        Some((name, value))
+        (name, value)
     };
-    given.into_iter().filter_map(member).collect()
+    given.into_iter().map(member).collect()
 }
 
 /// A text of the document, whose code stands between backticks.

@@ -45,9 +45,9 @@ pub(super) async fn send(
     }
     let answer = console.api.request_with(organisation, operation.route, &path, &query, &sent).await;
     // The form has sent its request, even if the API refuses it.
-    let says = said(organisation, operation, &path, &answer);
-    let stays = asked.stay.is_some() && says["error"].is_null();
-    Ok(Json(if stays { json!({"told": says["told"]}) } else { says }))
+    let message = said(organisation, operation, &path, &answer);
+    let stays = asked.stay.is_some() && message["error"].is_null();
+    Ok(Json(if stays { json!({"told": message["told"]}) } else { message }))
 }
 
 /// What the page says about an answer: the issues beside their fields, the place to go to, or the answer itself.

@@ -41,10 +41,10 @@ impl KeyChart {
             let is_row = line.starts_with("| `");
             match (section, cells.as_slice()) {
                 ("Items of an organisation", [pk, sk, item, ..]) if is_row => {
-                    chart.forms.extend(KeyForm::new(pk, sk, item))
+                    chart.forms.extend(KeyForm::new(pk, sk, item));
                 }
                 ("The lists", [name, record, ..]) if is_row => {
-                    chart.lists.push(((*name).to_owned(), (*record).to_owned()))
+                    chart.lists.push(((*name).to_owned(), (*record).to_owned()));
                 }
                 ("Placeholders", _) => {
                     let Some((names, meaning)) = line.strip_prefix("- ").and_then(|line| line.split_once(": ")) else {

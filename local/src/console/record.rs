@@ -64,14 +64,13 @@ impl Console {
         for operation in record.actions() {
             forms.push(self.operation(organisation, operation, &known, None).await);
         }
-        let change = match record.update() {
-            Some(update) => self.operation(organisation, update, &known, Some(&found.value)).await,
-            None => html! {},
-        };
-        let tags = match described::tagged(name) {
-            Some(kind) => self.tags(organisation, &kind, id).await?,
-            None => html! {},
-        };
+        let (mut change, mut tags) = (html! {}, html! {});
+        if let Some(update) = record.update() {
+            change = self.operation(organisation, update, &known, Some(&found.value)).await;
+        }
+        if let Some(kind) = described::tagged(name) {
+            tags = self.tags(organisation, &kind, id).await?;
+        }
         Ok(html! {
             h2 #record-name { (name_of(&found.value).unwrap_or_else(|| short(id))) }
             (related(organisation, record, id))

@@ -74,13 +74,13 @@ impl Console {
         for operation in creates.into_iter().chain(others) {
             forms.push(self.operation(organisation, operation, &parameters(operation, given), None).await);
         }
-        let list = match record.list() {
-            Some(list) => self.list(organisation, record, list, given).await?,
-            None => html! {},
-        };
+        let mut rows = html! {};
+        if let Some(list) = record.list() {
+            rows = self.list(organisation, record, list, given).await?;
+        }
         Ok(html! {
             div.operations { @for form in &forms { (form) } }
-            (list)
+            (rows)
         })
     }
 

@@ -91,6 +91,7 @@ pub struct PlannedWebhook {
 
 /// A conversation.
 #[derive(Debug, Clone, Copy)]
+#[expect(clippy::struct_excessive_bools, reason = "each is drawn independently of the others")]
 pub struct PlannedConversation {
     /// The webhook that gets the event.
     pub webhook: usize,
