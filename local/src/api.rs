@@ -13,9 +13,6 @@ use shared::values::limits::Limits;
 use crate::gateway::{Gateway, endpoint};
 use crate::http::{Answer, Call};
 
-/// The `user-agent` of the requests that this program makes for its user.
-pub const CONSOLE: &str = "assistants-console";
-
 /// The API, with a key of each organisation of the demo set.
 #[derive(Debug, Clone)]
 pub struct Api {

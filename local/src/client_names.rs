@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use shared::request::route::Route;
 use shared::routes;
 
-use crate::openapi::operation_id;
+use crate::template::camel_case;
 
 /// The file with all names, by the id of the operation in `openapi.json`. The generator of the packages reads it.
 pub const FILE: &str = "clients/names.json";
@@ -100,6 +100,13 @@ fn method(route: &Route) -> String {
         (is_many && verb != "list").then_some("many"),
     ];
     parts.into_iter().flatten().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("-")
+}
+
+/// The name of an operation in clients of other languages.
+pub fn operation_id(kebab_case: &str) -> String {
+    let name = camel_case(kebab_case);
+    let mut letters = name.chars();
+    letters.next().map(|first| first.to_ascii_lowercase()).into_iter().chain(letters).collect()
 }
 
 #[cfg(test)]

@@ -15,12 +15,13 @@ use shared::values::time::Timestamp;
 use tokio::sync::watch;
 use uuid::Uuid;
 
-use crate::api::CONSOLE;
 use crate::calls::{self, DatabaseCall};
 use crate::http::{Answer, Call};
 use crate::names::KnownNames;
 use crate::traces::{Origin, Traces};
 
+/// The `user-agent` of the requests that this program makes for its user.
+pub const CONSOLE: &str = "assistants-console";
 /// The most requests that are kept.
 const KEPT: usize = 500;
 /// The most bytes of a body that is kept with its request.

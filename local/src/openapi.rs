@@ -23,10 +23,10 @@ use shared::request::pipeline::Description;
 use shared::request::route::{Access, Route};
 use shared::routes;
 
+pub use crate::client_names::operation_id;
 use crate::functions::describe;
 use crate::openapi::examples::Examples;
 use crate::openapi::names::component_name;
-pub use crate::openapi::names::operation_id;
 pub(crate) use crate::openapi::summaries::summary;
 use crate::plain::{PlainOperation, own_file, spaced, with_article};
 

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use shared::records::widget::WidgetType;
 use shared::values::time::Timestamp;
 
+use crate::support::calling::{called, policy};
 use crate::support::sender::{Sender, all, counts, created};
 use crate::support::sending::{Setup, events, id_of};
 use crate::support::sweep::crashes_everywhere;
@@ -12,30 +13,7 @@ use crate::support::sweep::crashes_everywhere;
 const MINUTE: i64 = 60;
 const DAY: i64 = 86_400;
 
-pub fn policy(max_attempts: u32) -> Value {
-    json!({"on": ["no_answer", "busy"], "max_attempts": max_attempts, "wait_minutes": 30})
-}
-
-/// A campaign of calls with a policy, whose calls the connector has got.
-pub async fn called(contacts: usize, max_attempts: u32) -> (Sender, String) {
-    let sender = Sender::of(Setup::start().await, WidgetType::Phone, true, contacts).await;
-    let id = sender.run(json!({"retry_policy": policy(max_attempts)})).await;
-    sender.minute(&[&id]).await;
-    assert_eq!(sender.outcome(&id).await, all("sent", contacts));
-    (sender, id)
-}
-
 impl Sender {
-    /// The contact of a campaign at this place.
-    pub async fn contact(&self, id: &str, place: usize) -> Value {
-        self.campaign(id).await.1.remove(place)
-    }
-
-    /// The number of calls that the connector has got.
-    pub fn calls(&self) -> usize {
-        events(&self.received()).len()
-    }
-
     fn in_seconds(&self, seconds: i64) -> Value {
         json!(self.setup.clock.now().plus_seconds(seconds))
     }

@@ -2,38 +2,20 @@
 
 use std::sync::Arc;
 
+use local::Stack;
 use local::console::PAGES;
 use local::http::Call;
 use local::journal::Entry;
-use local::{Settings, Stack, inbox};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 use shared::mcp::message::VERSIONS;
 use shared::routes;
-use shared::values::time::Clock;
 
+use crate::support::console::{skip, text, watched};
 use crate::support::fixture::{ACME, GLOBEX, call, data, get, http_client, id, kind, path, post, root, streaming};
 use crate::support::keyed::keyed;
 
 const HOSTILE: &str = "<script>alert(1)</script>";
-
-/// A stack whose endpoints lead to the inbox, with a clock that starts at the machine's time and can skip time.
-pub async fn watched() -> Stack {
-    let (clock, demo) = (Clock::Ahead(Arc::default()), Settings::of(&root()).demo);
-    let stack = Stack::start(Settings { clock, demo, log: true, ..streaming() }).await.unwrap();
-    inbox::connect(&stack.url, &stack.api).await.unwrap();
-    stack.settle().await.unwrap();
-    stack
-}
-
-/// The page at `path`, which has a policy without exceptions.
-pub async fn text(stack: &Stack, path: &str) -> String {
-    let answer = http_client().get(format!("{}{path}", stack.url)).send().await.unwrap();
-    assert_eq!(answer.status(), 200, "{path}");
-    let policy = answer.headers()["content-security-policy"].to_str().unwrap();
-    assert!(policy.starts_with("default-src 'none'; script-src 'self';") && !policy.contains("unsafe"), "{policy}");
-    answer.text().await.unwrap()
-}
 
 /// Sends the form of `operation` for the first organisation and returns its message.
 async fn operate(stack: &Stack, operation: &str, fields: &Value) -> (StatusCode, String) {
@@ -46,13 +28,6 @@ async fn operate(stack: &Stack, operation: &str, fields: &Value) -> (StatusCode,
 /// The page of the last request.
 fn request(stack: &Stack) -> String {
     format!("/console/requests/{}", stack.journal.newest(1)[0].request_id)
-}
-
-pub async fn skip(stack: &Stack, seconds: u64) -> String {
-    let skip = http_client().post(format!("{}/console/time", stack.url)).json(&json!({"seconds": seconds}));
-    let says: Value = skip.send().await.unwrap().error_for_status().unwrap().json().await.unwrap();
-    stack.settle().await.unwrap();
-    says["told"].as_str().unwrap().to_owned()
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use shared::request::route::Route;
 use shared::routes;
 
-use crate::console::{skip, text, watched};
+use crate::support::console::{skip, text, watched};
 use crate::support::fixture::{ACME, GLOBEX, as_stored, data, get, http_client, id, kind, path, post, root};
 use crate::support::keyed::keyed;
 
@@ -303,7 +303,7 @@ async fn the_table_page_shows_the_items_of_a_record_and_what_changed() {
     stack.settle().await.unwrap();
     let changes = text(&stack, "/console/table?org=acme&view=changes").await;
     let of_tag = changes.split("<tr>").find(|row| row.contains("LIST#TAG#ROWS")).unwrap_or_else(|| panic!("{changes}"));
-    for part in [">made<", "record-changed", "tell-changes", "/console/requests/"] {
+    for part in [">made<", "record-changed", "emit-events", "/console/requests/"] {
         assert!(of_tag.contains(part), "{part}: {of_tag}");
     }
     assert!(made["id"].is_string());

@@ -93,9 +93,11 @@ mod waiting;
 /// What the tests share. None of these modules has a test.
 mod support {
     pub mod agents;
+    pub mod calling;
     pub mod certificate;
     pub mod chart;
     pub mod commands;
+    pub mod console;
     pub mod customers;
     pub mod deliveries;
     pub mod demo_set;

@@ -29,6 +29,7 @@ use crate::support::fixture::{
     ACME, NOW, acme, data, demo_payment_secret, everything, get, id, kind, root, signed, spoil, stack, valid_call,
 };
 use crate::support::generated::{generating, names_in, write};
+use crate::support::records::item_of;
 
 /// Reads an item as one record. Returns its JSON, or the reason why it cannot be read.
 type Reads = fn(&Item) -> Result<Value, String>;
@@ -91,11 +92,6 @@ fn records() -> Vec<(&'static str, &'static str, Reads)> {
 /// An item as DynamoDB writes it.
 fn wire(item: &Item) -> Value {
     json!(serde_dynamo::Item::from(item.clone()))
-}
-
-/// An item that DynamoDB has written.
-pub fn item_of(wire: &Value) -> Item {
-    serde_json::from_value::<serde_dynamo::Item>(wire.clone()).unwrap().into()
 }
 
 /// A table in which each record is stored at least once.

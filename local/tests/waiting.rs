@@ -10,8 +10,8 @@ use shared::records::widget::WidgetType;
 use shared::values::id::CampaignId;
 use shared::values::time::Timestamp;
 
-use crate::attempts::{called, policy};
-use crate::stored::item_of;
+use crate::support::calling::{called, policy};
+use crate::support::records::item_of;
 use crate::support::sender::{Sender, all, created};
 use crate::support::sending::{Setup, id_of};
 

@@ -21,12 +21,13 @@ from docs import CHROMIUM, PATIENCE, ROOT, check
 API, FOLDER = os.environ["API"], ROOT / "docs/console"
 RECORDING, TEXTS = FOLDER / "first-minute.png", FOLDER / "pictures.json"
 SIZE, CAPTION, COLOURS = {"width": 1100, "height": 660}, 36, 128
-LARGEST, WORK = 2_000_000, ROOT / "target/page/documents"
+LARGEST, SETTLES, WORK = 2_000_000, 1000, ROOT / "target/page/documents"
 CONVERSATION = "01900000-0000-7000-8000-a00f00000001"
 # What differs from one run to the next: durations, times and days, ports, digits of ids, and sizes of what has these.
 VARIABLE = re.compile(
-    r"\d+(\.\d+)?\s(µs|ms|s|min|h)( ago)?|just now|\d{4}-\d\d-\d\d([T ]\d\d:\d\d:\d\d(\.\d+)?Z?)?"
+    r"\d+(\.\d+)?\s(µs|ms|s|min|h)( ago)?|\bnow\b|\d{4}-\d\d-\d\d([T ]\d\d:\d\d:\d\d(\.\d+)?Z?)?"
     r"|\d\d:\d\d(:\d\d(\.\d+)?)?|127\.0\.0\.1:\d+|\d+ bytes"
+    r"|v1,[\w+/=]+|(timestamp|length): \d+|(AUDIT|COUNTS#\w+)#\d+|\d+ items? in \d+ partitions?"
     r"|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|…[0-9a-f]{8}"
 )
 
@@ -65,8 +66,12 @@ class Film:
 
 
 def text_of(page: Page) -> list[str]:
-    """The lines that the page shows, without what differs from run to run."""
-    lines = [VARIABLE.sub("…", line).strip() for line in page.locator("body").inner_text().splitlines()]
+    """The lines that the page shows when it has stopped to change, without what differs from run to run."""
+    shown, before = page.locator("body").inner_text(), ""
+    while shown != before:
+        page.wait_for_timeout(SETTLES)
+        shown, before = page.locator("body").inner_text(), shown
+    lines = [VARIABLE.sub("…", line).strip() for line in shown.splitlines()]
     return [line for line in lines if line]
 
 
@@ -96,17 +101,18 @@ def first_minute(page: Page) -> Film:
     closed.locator("summary").click()
     film.take("A signed event tells your server that the conversation has closed.", 2600)
     page.goto(f"{API}/")
+    # The test event takes the one failure at once. What a skip of time makes due would take further ones.
+    page.get_by_label("Answer the next").fill("1")
     page.get_by_role("button", name="Set").click()
     expect(page.locator("#told")).not_to_be_empty()
     page.get_by_role("button", name="Send a test event").click()
-    expect(page.get_by_role("row").filter(has_text="webhook.test").get_by_text("503")).to_be_visible()
+    expect(page.get_by_role("row").filter(has_text="webhook.test").get_by_text("503").first).to_be_visible()
     film.take("3. Let your server fail.", 2200)
-    skip(page, "Skip 5 minutes")
     skip(page, "Skip 1 hour")
     page.goto(f"{API}/console/deliveries?org=acme")
     delivery = page.locator("#deliveries tbody tr").filter(has_text="webhook.test").first
     delivery.locator("summary").first.click()
-    expect(delivery.locator("li.attempt")).to_have_count(3)
+    expect(delivery.locator("li.attempt")).to_have_count(2)
     page.locator("#deliveries").scroll_into_view_if_needed()
     film.take("Skip an hour: every attempt, with its request and its answer.", 2800)
     page.goto(f"{API}/")

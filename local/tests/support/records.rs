@@ -11,7 +11,7 @@ use shared::records::campaign::NEIGHBOURS;
 use shared::records::delivery;
 use shared::records::delivery::EndpointHealth;
 use shared::routes;
-use shared::table::item::from_item;
+use shared::table::item::{Item, from_item};
 use shared::values::id::{with_flag, with_ordinal};
 use shared::values::time::Timestamp;
 
@@ -207,4 +207,9 @@ pub async fn deletes_with(path: &str, record: Value, gone: &[Key], new: Items, p
 pub async fn make_key(stack: &Stack, by: &str, body: &Value) -> (String, String) {
     let made = data(&stack.answer(&post(routes::CREATE_KEY.path, by, body.to_string())).await);
     (made["api_key"].as_str().unwrap().to_owned(), made["id"].as_str().unwrap().to_owned())
+}
+
+/// An item that DynamoDB has written.
+pub fn item_of(wire: &Value) -> Item {
+    serde_json::from_value::<serde_dynamo::Item>(wire.clone()).unwrap().into()
 }

@@ -32,6 +32,11 @@ impl Stored for CampaignContact {
 
 impl Single for CampaignContact {}
 
+/// The partition of the items of a run's contacts that wait for another attempt.
+pub(super) fn waiting_partition(tenant: &Tenant, run: RunId) -> String {
+    Key::of(tenant, format_args!("CAMPAIGN_WAITING#{run}"), "").pk
+}
+
 /// The number of a contact's partition in its campaign.
 pub(super) fn partition(id: CampaignContactId) -> u32 {
     match id.place().unwrap_or_default() {

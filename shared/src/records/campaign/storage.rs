@@ -8,14 +8,13 @@ use std::collections::{BTreeSet, HashSet};
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use uuid::Uuid;
 
-use super::contact_partitions::partition;
+use super::contact_partitions::{partition, waiting_partition};
 use super::contact_pointers::StagedContacts;
 use super::contact_pointers::{contact_pointer, pointer_item, pointer_partitions};
 use super::counts::{ContactResults, Tally};
 use super::state::ContactTotals;
 use super::text;
 use super::text::{CampaignText, present_text};
-use super::waiting;
 use super::{Campaign, CampaignContact, CampaignStatus, ContactStatus, RunId, RunMarker};
 use crate::records::campaign::run_pointer;
 use crate::records::contact::Contact;
@@ -73,7 +72,7 @@ fn deleted_contacts(tenant: &Tenant, run: RunId, number: u32) -> Key {
 impl Partitions for Campaign {
     fn partitions(tenant: &Tenant, id: Uuid) -> Vec<String> {
         let run = CampaignId(id).run();
-        pointer_partitions(tenant, run).chain([waiting::partition(tenant, run), run_pointer(tenant, run).pk]).collect()
+        pointer_partitions(tenant, run).chain([waiting_partition(tenant, run), run_pointer(tenant, run).pk]).collect()
     }
 }
 

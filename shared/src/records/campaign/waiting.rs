@@ -9,8 +9,9 @@ use std::collections::HashSet;
 
 use serde::Deserialize;
 
+use super::contact_partitions::waiting_partition;
 use super::storage::contacts_at;
-use super::{Campaign, CampaignContact, RunId};
+use super::{Campaign, CampaignContact};
 use crate::table::item::{readable, text};
 use crate::table::keys::Key;
 use crate::table::transaction::Write;
@@ -21,12 +22,7 @@ use crate::values::time::Timestamp;
 
 /// The key of the item of a contact that waits until `at` since the change that gave it this `version`.
 fn key(tenant: &Tenant, id: CampaignContactId, at: Timestamp, version: u64) -> Key {
-    Key::of(tenant, format_args!("CAMPAIGN_WAITING#{}", id.run()), format_args!("{at}#{id}#{version:010}"))
-}
-
-/// The partition of the items of a run.
-pub(super) fn partition(tenant: &Tenant, run: RunId) -> String {
-    Key::of(tenant, format_args!("CAMPAIGN_WAITING#{run}"), "").pk
+    Key { pk: waiting_partition(tenant, id.run()), sk: format!("{at}#{id}#{version:010}") }
 }
 
 /// The write that puts the item of the contact `was`, whose change in the same transaction makes it wait until `at`.
@@ -66,7 +62,7 @@ pub(super) async fn first(
     count: u32,
     now: Timestamp,
 ) -> Result<FirstWaiting, TableError> {
-    let partition = partition(&table.tenant, campaign.id.run());
+    let partition = waiting_partition(&table.tenant, campaign.id.run());
     let (found, _) = table.store.some_of(&partition, None, count as usize).await?;
     let (items, later): (Vec<_>, Vec<_>) = readable::<WaitingItem>(found).into_iter().partition(|item| item.at <= now);
     let again = later.first().map(|item| item.at);
