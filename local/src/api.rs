@@ -12,6 +12,7 @@ use shared::values::limits::Limits;
 
 use crate::gateway::{Gateway, endpoint};
 use crate::http::{Answer, Call};
+use crate::journal::CONSOLE;
 
 /// The API, with a key of each organisation of the demo set.
 #[derive(Debug, Clone)]

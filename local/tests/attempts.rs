@@ -7,7 +7,7 @@ use shared::values::time::Timestamp;
 
 use crate::support::calling::{called, policy};
 use crate::support::sender::{Sender, all, counts, created};
-use crate::support::sending::{Setup, events, id_of};
+use crate::support::sending::{Setup, id_of};
 use crate::support::sweep::crashes_everywhere;
 
 const MINUTE: i64 = 60;

@@ -1,6 +1,5 @@
 //! Campaigns of calls that are attempted again.
 
-use local::receiver::Behaviour;
 use serde_json::{Value, json};
 use shared::records::widget::WidgetType;
 
