@@ -8,7 +8,7 @@ use crate::kept::Kept;
 use crate::{Result, charts};
 
 /// The width of a line of the page.
-const WIDTH: usize = 130;
+const WIDTH: usize = 120;
 
 const HEAD: &str = "\
 # Performance
@@ -25,7 +25,6 @@ const REPEAT: &str = "
 ## How to repeat it
 
 ```sh
-apt-get install valgrind         # counts instructions
 cargo performance                # all of it: writes this page, its charts, and docs/performance.json
 cargo performance start lists    # some of it: all other figures stay as they are
 cargo performance --new          # functions without figures: all other figures stay as they are
@@ -33,18 +32,17 @@ cargo performance --check        # fails where an instruction count of docs/perf
 cargo performance --render       # measures nothing: writes page and charts from docs/performance.json
 ```
 
-The functions run under a runtime API of the harness's own, against the embedded database of `cargo local`.
-Valgrind's callgrind counts the instructions of several starts and of several warm calls, each by itself. The figure is
-their median. Four programs in [`local/benches`](../local/benches) are for comparison:
+The functions run under a runtime API of the harness's own, against the embedded database of `cargo local`. Callgrind
+(`apt-get install valgrind`) counts the instructions of several starts and of several warm calls, each by itself. The
+figure is their median. Four programs in [`local/benches`](../local/benches) are for comparison:
 
 - *hello* answers a constant, without the SDK. *Naive* is a simple first version in Rust, with every default.
 - *Bare* is a `lambda_http` handler that makes the same SDK calls as an operation, and answers the same body as a
   constant. It has no key, no validation, no envelope and no log line. The SDK alone reads the database's answers.
 - The *twin* is the same in Python: FastAPI, Mangum and boto3.
 
-An operation may take fewer instructions than its bare handler: pages are
-[read without the SDK](adr/0014-pages-are-read-from-the-wire.md). The first call makes one call more, for the key.
-Timed measures run without the [limits of a partition](adr/0032-partitions-are-counted.md).
+The bare handler may take more: pages are [read without the SDK](adr/0014-pages-are-read-from-the-wire.md). The first
+call makes one more, for the key. Timed measures have no [limits of a partition](adr/0032-partitions-are-counted.md).
 ";
 
 /// Writes the page and its charts.

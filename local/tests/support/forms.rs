@@ -146,7 +146,7 @@ pub const FORMS: &[Form] = &[
         "<moment>#<contact>#<version>",
         "where a pass finds a contact that waits for another attempt",
         "the contacts that wait, and those that waited until a time that has not come",
-        "records/campaign/waiting.rs",
+        "records/campaign/contact_partitions.rs",
     ),
     form(
         "ORG#<org>#CONVERSATION_FORMS#<conversation>",
