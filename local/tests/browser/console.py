@@ -207,7 +207,7 @@ def pauses(page: Page, key: str) -> None:
 def keeps(page: Page, key: str) -> None:
     """A record is made, changed, tagged and deleted by its pages. An issue stands at its field."""
     page.goto(f"{API}/console/records?org={key.lower()}")
-    page.get_by_role("link", name="Assistant", exact=False).filter(has_text="An assistant").click()
+    page.locator("a.card[href^='/console/records/assistant?']").click()
     page.get_by_text("Create assistant", exact=True).click()
     form = page.locator("#create-assistant-")
     form.get_by_label("Name", exact=True).fill(HOSTILE)
