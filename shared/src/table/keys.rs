@@ -32,7 +32,7 @@
 //! ORG#<org>#ENTITY_LINKS#<kind>#<entity>     <tag>                    pointer to the link of a record with a tag
 //! ORG#<org>#EVENT#<event>                    EVENT                    an event of the log; expires
 //! ORG#<org>#EVENT_LOG                        <page>                   a page of the log: the ids of the events of a batch; expires
-//! ORG#<org>#EVENT_PENDING#<conversation>     EVENT_PENDING            changes of a conversation that the next tick tells of
+//! ORG#<org>#EVENT_PENDING#<conversation>     EVENT_PENDING            changes of a conversation that the next tick emits
 //! ORG#<org>#FORM_CAPTURED#<form>             <captured>               pointer from a form to what was filled into it
 //! ORG#<org>#IDEMPOTENCY#<hash>               IDEMPOTENCY              claim of an idempotency key, with the answer; expires
 //! ORG#<org>#INTENT_CAPTURED#<intent>         <captured>               pointer from an intent to a conversation in which it was recognised
@@ -77,7 +77,7 @@
 //! DEFERRED#<endpoint>                        <time>                   deliveries that the tick sends, such as those behind an open circuit
 //! DELIVERY#<shard>                           <time>                   deliveries that the stream sends: ready, or waiting for a retry
 //! ENDPOINT#<shard>                           <time>                   webhooks and connectors whose circuit is open, or with deferred deliveries
-//! EVENT#<shard>                              <time>                   conversations whose changes are to be told
+//! EVENT#<shard>                              <time>                   conversations whose changes are to be emitted
 //! EXPORT#<shard>                             <time>                   exports that are being made, or whose files are to be removed
 //! RETIRED_WEBHOOK#<shard>                    <time>                   webhooks to remove at the payment provider
 //! ```
