@@ -151,9 +151,9 @@ fn add_record(copy: &Copy) {
         copy.insert("local/demo.yaml", &forms, &format!("      notes:\n{rows}"));
     }
     copy.insert("shared/src/records/event/kind.rs", "    \"Tag\" \"tag\";\n", "    \"Note\" \"note\";\n");
-    let tell = "shared/src/reactions/tell.rs";
-    copy.insert(tell, "    shown::<Tag>(),\n", "    shown::<Note>(),\n");
-    copy.insert(tell, "use crate::records::tag::{Link, Tag};\n", "use crate::records::note::Note;\n");
+    let emit = "shared/src/reactions/emit.rs";
+    copy.insert(emit, "    shown::<Tag>(),\n", "    shown::<Note>(),\n");
+    copy.insert(emit, "use crate::records::tag::{Link, Tag};\n", "use crate::records::note::Note;\n");
     copy.insert("local/tests/stored.rs", "        (\"Tag\", ", "        (\"Note\", \"\", reads::<Note>),\n");
 }
 
