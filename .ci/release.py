@@ -12,7 +12,7 @@ from pathlib import Path
 from samcli.yamlhelper import yaml_dump, yaml_parse
 
 ROOT = Path(__file__).resolve().parent.parent
-# What an operator needs beside the functions; the two first ones are shown in the Serverless Application Repository.
+# What an operator needs beside the functions. The Serverless Application Repository shows UPGRADING.md and LICENSE-MIT.
 LICENCES = ("LICENSE-MIT", "LICENSE-APACHE")
 FILES = ("docs/UPGRADING.md", *LICENCES, "CHANGELOG.md", "openapi.json", "docs/sbom.cdx.json", "samconfig.toml")
 

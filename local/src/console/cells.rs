@@ -161,7 +161,7 @@ fn target(name: &str, item: &Value) -> Option<&'static PageRecord> {
     }
 }
 
-/// The parameters of the path of `record` that `item` has, beside the record's own.
+/// The members of `item` that are parameters of the path of `record`, without the id of the record itself.
 pub fn parents<'a>(record: &'static PageRecord, item: &'a Value) -> impl Iterator<Item = (&'a str, &'a str)> {
     let of_read = record.read().or(record.list()).into_iter().flat_map(|operation| operation.route.parameters());
     let others = of_read.filter(|parameter| Some(*parameter) != record.own);

@@ -15,7 +15,7 @@ struct KeyChart {
     forms: Vec<KeyForm>,
     /// The name of each list in keys, and its record.
     lists: Vec<(String, String)>,
-    /// The placeholders that are no ids, and what stands in their place.
+    /// The meaning of each placeholder that is not an id.
     placeholders: Vec<(String, String)>,
 }
 
