@@ -10,6 +10,9 @@ use crate::support::fixture::root;
 use crate::support::generated::names_in;
 use crate::support::sending::Setup;
 
+/// Longer than a guide waits before it asks again, so that it also meets what has not happened yet.
+const LATE: Duration = Duration::from_millis(1200);
+
 /// Runs the commands of a guide while minutes pass, as an organisation without records.
 async fn follow(name: &str) {
     let setup = Setup::start().await;
@@ -23,7 +26,7 @@ async fn follow(name: &str) {
     let output = loop {
         tokio::select! {
             output = &mut ended => break output,
-            () = tokio::time::sleep(Duration::from_millis(200)) => setup.minutes(1).await,
+            () = tokio::time::sleep(LATE) => setup.minutes(1).await,
         }
     };
     compare(&page, &output);
