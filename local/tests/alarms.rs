@@ -13,6 +13,7 @@ use shared::routes;
 use shared::runtime::lambda::tracing::level_filters::LevelFilter;
 use shared::runtime::lambda::{json_lines, tracing};
 use shared::values::limits::Limits;
+use tokio::sync::OnceCell;
 
 use crate::support::fixture::{ACME, ACME_READ_ONLY, settings, stack, streaming, valid_call, with_faults};
 use crate::support::functions::functions;
@@ -123,8 +124,16 @@ async fn refused(requests: usize) -> Vec<String> {
     lines.into_iter().cycle().take(requests).collect()
 }
 
-/// Each failure with the log lines of one call and the counts of these lines.
-async fn failures() -> Vec<(&'static str, Vec<String>, Metrics)> {
+/// A failure with the log lines of one call and the counts of these lines.
+type Failure = (&'static str, Vec<String>, Metrics);
+
+/// All failures. They happen once, and several tests look at them.
+async fn failures() -> &'static [Failure] {
+    static FAILURES: OnceCell<Vec<Failure>> = OnceCell::const_new();
+    FAILURES.get_or_init(all_failures).await
+}
+
+async fn all_failures() -> Vec<Failure> {
     let failed = Metrics { failed_calls: 1, ..Metrics::default() };
     let start = |status| [failed_start("init", status), failed_start("invoke", status)];
     let unreadable = || tracing::error!(operation = "read-tag", "unreadable item");
@@ -292,7 +301,7 @@ impl Metrics {
 #[tokio::test]
 async fn each_failed_call_is_counted_once() {
     for (failure, lines, wanted) in failures().await {
-        assert_eq!(Metrics::of(&lines), wanted, "{failure}: {lines:#?}");
+        assert_eq!(Metrics::of(lines), *wanted, "{failure}: {lines:#?}");
     }
 }
 
@@ -371,8 +380,8 @@ async fn the_operations_page_lists_the_alarms_of_each_failure() {
     let list = |alarms: &BTreeSet<String>| alarms.iter().map(|id| format!("`{id}`")).collect::<Vec<_>>().join(", ");
     let mut named = BTreeSet::new();
     for (failure, lines, _) in failures().await {
-        let once = Metrics::of(&lines).raised();
-        let three_times = Metrics::of(&[lines.clone(), lines.clone(), lines].concat()).raised();
+        let once = Metrics::of(lines).raised();
+        let three_times = Metrics::of(&[&lines[..], lines, lines].concat()).raised();
         assert!(!once.is_empty(), "{failure} raises no alarm");
         writeln!(table, "| {failure} | {} | {} |", list(&once), list(&three_times)).unwrap();
         named.extend(three_times);
@@ -458,7 +467,7 @@ fn each_rollback_alarm_counts_failures() {
 #[tokio::test]
 async fn successes_do_not_hide_three_failures() {
     let triggers = triggers();
-    for (failure, lines, _) in failures().await.into_iter().filter(|(_, _, counted)| counted.failed_calls > 0) {
+    for (failure, lines, _) in failures().await.iter().filter(|(_, _, counted)| counted.failed_calls > 0) {
         for (times, wanted) in [(3, true), (2, false)] {
             let failures = std::iter::repeat_n(lines.clone(), times);
             let successes = std::iter::repeat_n(call("success", None, &[]), 1000);

@@ -94,18 +94,10 @@ async fn sections_in_and_outside_of_volumes(stack: &Stack) -> (bool, bool) {
 }
 
 #[tokio::test]
-async fn dates_select_the_rows_of_a_plain_list_by_sections() {
-    compare(Counted::Sections).await;
-}
-
-#[tokio::test]
-async fn dates_select_the_rows_of_a_plain_list_by_volumes() {
-    compare(Counted::Volumes).await;
-}
-
-#[tokio::test]
-async fn dates_select_the_rows_of_a_plain_list_by_older_sections() {
-    compare(Counted::OlderSections).await;
+async fn dates_select_the_rows_of_a_plain_list() {
+    for counted in cases([Counted::Sections, Counted::Volumes, Counted::OlderSections]) {
+        compare(counted).await;
+    }
 }
 
 /// The number of opened conversations.

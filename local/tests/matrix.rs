@@ -13,6 +13,7 @@ use crate::support::fixture::{
     ACME, ACME_FULL, ACME_READ_ONLY, GLOBEX, call, demo_id, failure, fields, json, key_of, not_null, path, settings,
     stack, valid_body, valid_call,
 };
+use crate::support::sweep::cases;
 
 fn takes_body(route: &Route) -> bool {
     describe(route.name).body.is_some()
@@ -43,7 +44,7 @@ fn well_formed(answer: &Answer, route: &Route) {
 
 #[tokio::test]
 async fn a_valid_call_succeeds_with_each_slash_form_and_key_place() {
-    for route in routes::ALL {
+    for route in cases(routes::ALL) {
         let bare = valid_call(route, 'a', ACME);
         let bare = Call { path: bare.path.trim_end_matches('/').to_owned(), ..bare };
         let slash = Call { path: format!("{}/", bare.path), ..bare.clone() };
@@ -164,7 +165,7 @@ async fn every_answer_has_the_headers_of_security() {
 #[tokio::test]
 async fn a_key_can_do_what_its_role_allows() {
     for (key, role) in [(ACME_READ_ONLY, Role::ReadOnly), (ACME_FULL, Role::Full)] {
-        for route in routes::ALL {
+        for route in cases(routes::ALL) {
             let stack = stack().await;
             let answer = stack.answer(&valid_call(route, 'a', key)).await;
             well_formed(&answer, route);
@@ -220,7 +221,7 @@ async fn a_path_accepts_every_form_of_an_id() {
 
 #[tokio::test]
 async fn only_operations_with_a_body_refuse_an_unusable_body() {
-    for route in routes::ALL {
+    for route in cases(routes::ALL) {
         // A request that changes nothing leaves the stack to the next one.
         let stays = if needs_body(route) || route.method == "GET" { Some(stack().await) } else { None };
         for (body, wanted) in [
@@ -288,7 +289,7 @@ async fn every_field_refuses_a_value_of_another_type() {
 
 #[tokio::test]
 async fn a_body_over_the_limit_is_refused_with_413() {
-    for route in routes::ALL {
+    for route in cases(routes::ALL) {
         let stack = stack().await;
         let padded = |size: usize| {
             let mut body = valid_body(route, 'a').into_bytes();

@@ -8,6 +8,7 @@ use shared::values::time::{Clock, Timestamp};
 
 use crate::support::fixture::{ACME, NOW, call, data, id, json, key_of, kind, path, post, settings, valid_call};
 use crate::support::records::{detail, make_key, wrong};
+use crate::support::sweep::{cases, takes_all};
 
 /// `value` without the members that are null.
 fn pruned(value: Value) -> Value {
@@ -50,7 +51,7 @@ async fn with_key(stack: &Stack, key: &str, call: Call) -> Answer {
 #[tokio::test]
 async fn every_answer_of_the_key_leaves_out_nulls() {
     let mut left_out = 0;
-    for route in routes::ALL {
+    for route in cases(routes::ALL) {
         let wrong = call(route.method, &path(route, |_| "x".into()), ACME);
         for call in [valid_call(route, 'a', ACME), Call { body: b"{".into(), ..wrong }] {
             let mut answers = Vec::new();
@@ -65,7 +66,7 @@ async fn every_answer_of_the_key_leaves_out_nulls() {
             assert_eq!(without, pruned(whole), "{}", route.name);
         }
     }
-    assert!(left_out > 20, "{left_out}");
+    assert!(left_out > 20 || !takes_all(), "{left_out}");
 }
 
 #[tokio::test]

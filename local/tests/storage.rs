@@ -16,6 +16,7 @@ use crate::support::fixture::{
     ACME, call, data, failure, fields, get, json, member, not_null, path, post, stack, valid_body, valid_call,
 };
 use crate::support::generated::read;
+use crate::support::sweep::{cases, takes_all};
 
 /// A random JSON text. Its numbers are made of digits, because a float would lose some of them.
 fn json_text() -> impl Strategy<Value = String> {
@@ -176,10 +177,7 @@ fn limits(route: &shared::request::route::Route, name: &str, member: &Value) -> 
 #[tokio::test]
 async fn every_text_and_every_free_form_value_has_a_limit() {
     let mut limited = Vec::new();
-    for route in routes::ALL {
-        if describe(route.name).body.is_none() {
-            continue;
-        }
+    for route in cases(routes::ALL.iter().filter(|route| describe(route.name).body.is_some())) {
         for (name, member) in fields(route) {
             let Some((most, more, kind)) = limits(route, &name, not_null(&member)) else { continue };
             let issue = format!("[\"body\",\"{name}\"] {kind}");
@@ -211,7 +209,7 @@ async fn every_text_and_every_free_form_value_has_a_limit() {
             limited.push(format!("{} {name}", route.name));
         }
     }
-    assert!(limited.len() > 20, "{limited:?}");
+    assert!(limited.len() > 20 || !takes_all(), "{limited:?}");
 }
 
 #[tokio::test]
@@ -256,7 +254,7 @@ async fn the_largest_text_of_any_characters_fits_an_item() {
     };
     let texts =
         |exercise: &'static Exercise| (exercise.texts)().into_iter().map(|(rest, field)| (exercise.route, rest, field));
-    for (route, rest, field) in EXERCISES.iter().flat_map(texts) {
+    for (route, rest, field) in cases(EXERCISES.iter().flat_map(texts)) {
         // Characters of one to four bytes, plain and as escapes, and some that are longer when they are printed.
         for character in
             ["x", "é", "€", "😀", r"\u00e9", r"\u20ac", r"\ud83d\ude00", r"\u0001", r"\n", r#"\""#, "\u{7f}"]
@@ -304,7 +302,7 @@ async fn random_input_is_refused_or_valid() {
     let mut runner = TestRunner::new(Config { failure_persistence: None, ..Config::default() });
     let bytes = prop::collection::vec(any::<u8>(), 0..200);
     let (mut refused, mut asked) = (0, 0);
-    for route in routes::ALL {
+    for route in cases(routes::ALL) {
         for _ in 0..12 {
             let body = bytes.new_tree(&mut runner).unwrap().current();
             let text = json_text().new_tree(&mut runner).unwrap().current();

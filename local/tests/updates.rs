@@ -11,6 +11,7 @@ use crate::support::fixture::{
     ACME, call, data, demo_id, everything, failure, fields, get, id, json, kind, not_null, path, stack, valid_call,
 };
 use crate::support::records::{NOBODYS, TEST_TIME, changes, issue, items, nothing};
+use crate::support::sweep::{cases, takes_all};
 
 fn updates() -> impl Iterator<Item = &'static Route> {
     routes::ALL.iter().copied().filter(|route| route.method == "PUT")
@@ -107,7 +108,7 @@ fn sample(name: &str, schema: &Value, is: &Value) -> Value {
 
 #[tokio::test]
 async fn an_update_keeps_absent_fields_and_ignores_unknown_ones() {
-    for route in plain_updates() {
+    for route in cases(plain_updates()) {
         let stack = stack().await;
         let before = read(&stack, route).await;
         let others =
@@ -132,7 +133,7 @@ async fn an_update_keeps_absent_fields_and_ignores_unknown_ones() {
 #[tokio::test]
 async fn null_resets_a_field_with_a_default_and_is_refused_elsewhere() {
     let mut seen = [0, 0];
-    for route in plain_updates() {
+    for route in cases(plain_updates()) {
         for (name, schema) in fields(route) {
             // `widget/create_widget.rs` tests what a widget shows in place of null.
             if route.record == "widget" && ["name", "display_name", "widget_provider"].contains(&name.as_str()) {
@@ -155,12 +156,12 @@ async fn null_resets_a_field_with_a_default_and_is_refused_elsewhere() {
             seen[1] += 1;
         }
     }
-    assert!(seen[0] > 20 && seen[1] > 5, "{seen:?}");
+    assert!((seen[0] > 20 && seen[1] > 5) || !takes_all(), "{seen:?}");
 }
 
 #[tokio::test]
 async fn concurrent_updates_lose_no_field() {
-    for route in plain_updates() {
+    for route in cases(plain_updates()) {
         let stack = stack().await;
         let mut wanted = read(&stack, route).await;
         let samples: Vec<_> = fields(route)
