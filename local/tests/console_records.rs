@@ -2,22 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use local::Stack;
 use serde_json::{Map, Value, json};
 use shared::request::route::Route;
 use shared::routes;
 
-use crate::support::console::{skip, text, watched};
+use crate::support::console::{send, skip, text, watched};
 use crate::support::fixture::{ACME, GLOBEX, as_stored, data, get, http_client, id, kind, path, post, root};
 use crate::support::keyed::keyed;
-
-/// Sends the form of `operation` for the first organisation.
-async fn send(stack: &Stack, operation: &str, fields: &Value) -> Value {
-    let to = format!("{}/console/forms/{operation}?org=acme", stack.url);
-    let answer = http_client().post(to).json(fields).send().await.unwrap();
-    assert_eq!(answer.status(), 200, "{operation}");
-    answer.json().await.unwrap()
-}
 
 /// The form of `operation` on a page.
 fn form<'a>(page: &'a str, operation: &str) -> Option<&'a str> {

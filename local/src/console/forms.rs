@@ -1,4 +1,4 @@
-//! Receives the forms of records: sends the request of the operation, and says what the answer was.
+//! Receives the forms of the pages: sends the request of the operation, and says what the answer was.
 
 use std::sync::Arc;
 
@@ -15,6 +15,7 @@ use super::described::{self, PageOperation};
 use super::fields::body;
 use super::markup::pretty;
 use super::record::next_address;
+use super::requests::location;
 use super::{Asked, Console};
 use crate::api::OrganisationWithKey;
 use crate::http::Answer;
@@ -45,9 +46,18 @@ pub(super) async fn send(
     }
     let answer = console.api.request_with(organisation, operation.route, &path, &query, &sent).await;
     // The form has sent its request, even if the API refuses it.
-    let message = said(organisation, operation, &path, &answer);
-    let stays = asked.stay.is_some() && message["error"].is_null();
-    Ok(Json(if stays { json!({"told": message["told"]}) } else { message }))
+    Ok(Json(match asked.stay {
+        Some(_) => line(&answer),
+        None => said(organisation, operation, &path, &answer),
+    }))
+}
+
+/// An answer in one line, for a page that stays: its forms have no place for an issue.
+fn line(answer: &Answer) -> Value {
+    let issues = journal::issues(answer).into_iter().map(|issue| format!("{} {}", location(&issue.loc), issue.msg));
+    let issues: Vec<_> = issues.collect();
+    let line = format!("Answered {}. {}", answer.status, issues.join("; "));
+    json!({if answer.status >= 400 { "error" } else { "told" }: line.trim_end()})
 }
 
 /// What the page says about an answer: the issues beside their fields, the place to go to, or the answer itself.
@@ -63,7 +73,7 @@ fn said(
         for issue in journal::issues(answer) {
             match field_of(operation.route, &operation.body, &issue.loc) {
                 Some((name, place)) => issues.push(json!({"field": name, "says": format!("{place}{}", issue.msg)})),
-                None => others += &format!(" {} {}", issue.loc, issue.msg),
+                None => others += &format!(" {} {}", location(&issue.loc), issue.msg),
             }
         }
         return json!({"error": others, "issues": issues});

@@ -20,7 +20,7 @@ use super::markup::{
 use super::pages::{self, DELIVERIES, EVENTS};
 use super::requests::{address, location};
 use super::table::masked;
-use super::{Asked, Console, ROWS, answer_line};
+use super::{Asked, Console, ROWS};
 use crate::calls::DatabaseCall;
 use crate::http::{Answer, Call};
 use crate::journal::Entry;
@@ -322,5 +322,5 @@ pub(super) async fn edited(
 /// The answer of the API, and the page of the request that got it.
 fn told(answer: &Answer) -> Json<Value> {
     let to = answer.headers.get("x-request-id").map(|id| format!("{}/{id}", pages::REQUESTS));
-    Json(json!({"told": answer_line(answer), "to": to}))
+    Json(json!({"told": format!("Answered {}.", answer.status), "to": to}))
 }
