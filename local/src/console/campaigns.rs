@@ -12,7 +12,7 @@ use super::fields::words;
 use super::markup::{Tone, button, card, facts, member, moment_of, progress, rows, shares, state, time_of};
 use super::samples::{CampaignSample, STATUSES};
 use super::{Asked, Console, ROWS, Shown};
-use crate::api::OrganisationWithKey;
+use crate::api::{ApiRequest, OrganisationWithKey};
 
 /// The size of the chart, in its own units.
 const WIDTH: u64 = 720;
@@ -25,7 +25,7 @@ impl Console {
         if let Some(id) = &asked.campaign {
             return self.campaign(organisation, id).await;
         }
-        let campaigns = self.api.newest(organisation, &routes::LIST_CAMPAIGNS, &[], ROWS).await?;
+        let campaigns = self.api.newest(organisation, &routes::LIST_CAMPAIGNS, ROWS).await?;
         let listed: Vec<_> = campaigns.iter().map(|campaign| listed(organisation, campaign)).collect();
         let headings = ["Campaign", "Status", "Progress", "Contacts", "Begun", ""];
         let new = described::record("campaign").map(|record| address(organisation, record, None, &[]));
@@ -37,9 +37,9 @@ impl Console {
     }
 
     async fn campaign(&self, organisation: &OrganisationWithKey, id: &str) -> Shown {
-        let of = [("campaign_id", id)];
-        let campaign = self.api.ask(organisation, &routes::READ_CAMPAIGN, &of, "", "").await?;
-        let contacts = self.api.ask(organisation, &routes::LIST_CAMPAIGN_CONTACTS, &of, CONTACTS, "").await?;
+        let of_it = |route| ApiRequest::of(route).parameter("campaign_id", id);
+        let campaign = self.api.ask(organisation, of_it(&routes::READ_CAMPAIGN)).await?;
+        let contacts = self.api.ask(organisation, of_it(&routes::LIST_CAMPAIGN_CONTACTS).query(CONTACTS)).await?;
         let contacts = contacts["items"].as_array().cloned().unwrap_or_default();
         let names = self.names(organisation, contacts.iter().chain([&campaign])).await;
         let now = self.clock.now();

@@ -10,7 +10,7 @@ use super::described::{self, PageRecord};
 use super::fields::{FieldInput, InputField, NAMES};
 use super::markup::{moment_of, pretty, state};
 use super::{Console, ROWS};
-use crate::api::OrganisationWithKey;
+use crate::api::{ApiRequest, OrganisationWithKey};
 
 /// The most characters of a text in a column, and of a name.
 const SHORT: usize = 80;
@@ -40,7 +40,7 @@ impl Console {
             let route = described::operation(read)?.route;
             let parameter = route.parameters().next()?;
             Some(async move {
-                let read = self.api.ask(organisation, route, &[(parameter, id)], "", "").await.ok()?;
+                let read = self.api.ask(organisation, ApiRequest::of(route).parameter(parameter, id)).await.ok()?;
                 Some((id.to_owned(), name_of(&read)?))
             })
         });
@@ -53,7 +53,7 @@ impl Console {
         let Some(list) = list.filter(|list| list.route.parameters().next().is_none() && !list.has_cursor) else {
             return Vec::new();
         };
-        let newest = self.api.newest(organisation, list.route, &[], ROWS).await.unwrap_or_default();
+        let newest = self.api.newest(organisation, list.route, ROWS).await.unwrap_or_default();
         let named = newest.iter().filter_map(|record| {
             let id = record["id"].as_str()?;
             Some((id.to_owned(), name_of(record).unwrap_or_else(|| short(id))))

@@ -12,7 +12,7 @@ use super::described::{self, PageRecord};
 use super::fields::words;
 use super::markup::{button, form, member, moment_of, state};
 use super::{Asked, Console, ROWS, Shown};
-use crate::api::OrganisationWithKey;
+use crate::api::{ApiRequest, OrganisationWithKey};
 
 /// How many seconds an answer is awaited until the page says that there is none.
 const PATIENCE: i64 = 60;
@@ -22,7 +22,7 @@ const PREVIEWED: usize = 30;
 
 impl Console {
     pub(super) async fn conversations(&self, organisation: &OrganisationWithKey, asked: &Asked) -> Shown {
-        let conversations = self.api.newest(organisation, &routes::LIST_CONVERSATIONS, &[], ROWS).await?;
+        let conversations = self.api.newest(organisation, &routes::LIST_CONVERSATIONS, ROWS).await?;
         let names = self.names(organisation, conversations.iter()).await;
         let mut listed = Vec::new();
         for conversation in &conversations {
@@ -62,17 +62,18 @@ impl Console {
 
     /// The message that was said last, cut.
     async fn last_message(&self, organisation: &OrganisationWithKey, conversation: &Value) -> String {
-        let of = [("conversation_id", member(conversation, "id"))];
-        let newest =
-            self.api.ask(organisation, &routes::READ_CONVERSATION_TRANSCRIPT, &of, "size=1&order=desc", "").await;
+        let transcript = ApiRequest::of(&routes::READ_CONVERSATION_TRANSCRIPT).query("size=1&order=desc");
+        let transcript = transcript.parameter("conversation_id", member(conversation, "id"));
+        let newest = self.api.ask(organisation, transcript).await;
         newest.map(|newest| cut(member(&newest["items"][0], "text"))).unwrap_or_default()
     }
 
     async fn chat(&self, organisation: &OrganisationWithKey, id: &str) -> Shown {
         let of = [("conversation_id", id)];
+        let request = |route| ApiRequest::of(route).parameters(of);
         // What the conversation has of its messages is read below.
-        let conversation = self.api.ask(organisation, &routes::READ_CONVERSATION, &of, "size=1", "").await?;
-        let messages = self.api.newest(organisation, &routes::READ_CONVERSATION_TRANSCRIPT, &of, ROWS).await?;
+        let conversation = self.api.ask(organisation, request(&routes::READ_CONVERSATION).query("size=1")).await?;
+        let messages = self.api.newest(organisation, request(&routes::READ_CONVERSATION_TRANSCRIPT), ROWS).await?;
         let names = self.names(organisation, std::iter::once(&conversation)).await;
         let assistant = names.get(member(&conversation, "assistant_id")).map_or("The assistant", String::as_str);
         let person = names.get(member(&conversation, "contact_id")).map_or("The user", String::as_str);

@@ -8,7 +8,7 @@ use shared::routes;
 
 use super::markup::{member, rows};
 use super::{Console, Shown};
-use crate::api::OrganisationWithKey;
+use crate::api::{ApiRequest, OrganisationWithKey};
 
 /// The height of a chart, and the width of the bar of a day with the space beside it.
 const HEIGHT: u64 = 120;
@@ -18,8 +18,8 @@ impl Console {
     pub(super) async fn counts(&self, organisation: &OrganisationWithKey) -> Shown {
         let mut charts = Vec::new();
         for metric in Metric::WORDS {
-            let query = format!("metric={metric}&group_by=day");
-            let answer = self.api.ask(organisation, &routes::READ_ANALYTICS, &[], &query, "").await?;
+            let counts = ApiRequest::of(&routes::READ_ANALYTICS).query(format!("metric={metric}&group_by=day"));
+            let answer = self.api.ask(organisation, counts).await?;
             charts.push(chart(metric, &answer));
         }
         Ok(html! {

@@ -17,7 +17,7 @@ use super::markup::pretty;
 use super::record::next_address;
 use super::requests::location;
 use super::{Asked, Console};
-use crate::api::OrganisationWithKey;
+use crate::api::{ApiRequest, OrganisationWithKey};
 use crate::http::Answer;
 use crate::journal;
 
@@ -37,14 +37,14 @@ pub(super) async fn send(
     let (of_path, others): (Vec<_>, Vec<_>) = given.into_iter().partition(|(name, _)| names.contains(&name.as_str()));
     let path: Vec<_> =
         of_path.iter().map(|(name, value)| (name.as_str(), value.as_str().unwrap_or_default())).collect();
-    let (mut query, mut sent) = (String::new(), String::new());
+    let mut request = ApiRequest::of(operation.route).parameters(path.iter().copied());
     if operation.route.method == "GET" {
         let texts = others.iter().filter_map(|(name, value)| Some((name.as_str(), value.as_str()?)));
-        query = query_of(texts.filter(|(_, value)| !value.is_empty()));
+        request = request.query(query_of(texts.filter(|(_, value)| !value.is_empty())));
     } else if !(operation.body.is_empty() && others.is_empty()) {
-        sent = Value::Object(body(operation, others.into_iter().collect())).to_string();
+        request = request.body(&Value::Object(body(operation, others.into_iter().collect())));
     }
-    let answer = console.api.request_with(organisation, operation.route, &path, &query, &sent).await;
+    let answer = console.api.request(organisation, request).await;
     // The form has sent its request, even if the API refuses it.
     Ok(Json(match asked.stay {
         Some(_) => line(&answer),

@@ -19,8 +19,8 @@ use crate::payment_provider::event::NewPaymentEvent;
 
 impl Console {
     pub(super) async fn payments(&self, organisation: &OrganisationWithKey) -> Shown {
-        let agencies = self.api.newest(organisation, &routes::LIST_AGENCIES, &[], ROWS).await?;
-        let mut users = self.api.newest(organisation, &routes::GET_AGENT_LIST, &[], ROWS).await?;
+        let agencies = self.api.newest(organisation, &routes::LIST_AGENCIES, ROWS).await?;
+        let mut users = self.api.newest(organisation, &routes::GET_AGENT_LIST, ROWS).await?;
         users.sort_by_key(|user| user["payment_customer_id"].is_null());
         let registered = self.payment_provider.endpoints();
         let listed: Vec<_> = agencies

@@ -21,6 +21,7 @@ use super::pages::{self, DELIVERIES, EVENTS};
 use super::requests::{address, location};
 use super::table::masked;
 use super::{Asked, Console, ROWS};
+use crate::api::ApiRequest;
 use crate::calls::DatabaseCall;
 use crate::http::{Answer, Call};
 use crate::journal::Entry;
@@ -126,10 +127,10 @@ impl Console {
     async fn deliveries_of(&self, entry: &Entry) -> Vec<Value> {
         let Some(organisation) = self.organisation_of(entry) else { return Vec::new() };
         let mut found = Vec::new();
-        let webhooks = self.api.newest(organisation, &routes::LIST_WEBHOOKS, &[], ROWS).await.unwrap_or_default();
+        let webhooks = self.api.newest(organisation, &routes::LIST_WEBHOOKS, ROWS).await.unwrap_or_default();
         for webhook in &webhooks {
-            let of = [("webhook_id", member(webhook, "id"))];
-            let all = self.api.newest(organisation, &routes::LIST_DELIVERIES, &of, ROWS).await.unwrap_or_default();
+            let list = ApiRequest::of(&routes::LIST_DELIVERIES).parameter("webhook_id", member(webhook, "id"));
+            let all = self.api.newest(organisation, list, ROWS).await.unwrap_or_default();
             found.extend(all.into_iter().filter(|delivery| {
                 let trace = self.journal.traces.of_event(member(delivery, "event_id"));
                 trace.as_deref() == Some(entry.request_id.as_str())

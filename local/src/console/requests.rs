@@ -12,7 +12,7 @@ use super::layout::linked;
 use super::markup::{duration, empty, record_link, rows, short_id, status, time_of};
 use super::pages::REQUESTS;
 use super::{Asked, Console};
-use crate::api::OrganisationWithKey;
+use crate::api::{ApiRequest, OrganisationWithKey};
 use crate::journal::Entry;
 use crate::names::record_of;
 
@@ -128,7 +128,7 @@ impl Console {
             let lists = routes::ALL.iter().filter(|route| route.method == "GET" && route.parameters().next().is_none());
             for route in lists {
                 for organisation in self.api.organisations() {
-                    if let Ok(data) = self.api.ask(organisation, route, &[], "size=100", "").await {
+                    if let Ok(data) = self.api.ask(organisation, ApiRequest::of(route).query("size=100")).await {
                         self.journal.names.learn(route, &data);
                     }
                 }

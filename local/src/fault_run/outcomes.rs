@@ -10,10 +10,12 @@ use serde_json::{Value, json};
 use shared::records::campaign::{CampaignContact, ContactStatus};
 use shared::records::conversation::Conversation;
 use shared::records::outcome::{OutcomeReport, ReportedOutcome};
+use shared::routes;
 use shared::values::id::{CampaignContactId, ConversationId};
 use shared::values::time::Timestamp;
 
 use crate::Trouble;
+use crate::api::ApiRequest;
 use crate::fault_run::acts::{FinishedCampaign, contacts_of};
 use crate::fault_run::check::Check;
 use crate::fault_run::world::{World, at_once, path_of_connector};
@@ -131,9 +133,9 @@ async fn tell_attempt(world: &World, attempt: &ArrivedAttempt) -> Result<usize, 
         reports.push(ToldOutcome { outcome: ReportedOutcome::Answered, at, seconds: Some(1_000), is_late: true });
     }
     random.shuffle(&mut reports);
-    let path = format!("/api/v1/campaign_contact/{contact}/outcome");
+    let report = ApiRequest::of(&routes::REPORT_CAMPAIGN_CONTACT_OUTCOME).parameter("campaign_contact_id", contact);
     let organisation = world.plan.webhooks[run.webhook].organisation;
-    send_all(world, organisation, &path, &reports).await?;
+    send_all(world, organisation, &report, &reports).await?;
     let mut told = world.told();
     if let Some(kept) = told.attempts.get_mut(&contact).and_then(|attempts| attempts.get_mut(number)) {
         *kept = Some(last);
@@ -178,29 +180,36 @@ pub fn of_conversation(world: &World, number: usize) -> Vec<ToldOutcome> {
 /// [`Trouble`] where the service never answers.
 pub async fn tell_conversation(world: &World, number: usize, reports: &[ToldOutcome]) -> Result<(), Trouble> {
     let organisation = world.plan.webhooks[world.plan.conversations[number].webhook].organisation;
-    let path = format!("/api/v1/conversation/{}/outcome", world.conversations[number]);
-    send_all(world, organisation, &path, reports).await
+    let report = ApiRequest::of(&routes::REPORT_CONVERSATION_OUTCOME);
+    let report = report.parameter("conversation_id", world.conversations[number]);
+    send_all(world, organisation, &report, reports).await
 }
 
 /// Sends reports, two of them at the same time.
-async fn send_all(world: &World, organisation: usize, path: &str, reports: &[ToldOutcome]) -> Result<(), Trouble> {
+async fn send_all(
+    world: &World,
+    organisation: usize,
+    request: &ApiRequest,
+    reports: &[ToldOutcome],
+) -> Result<(), Trouble> {
     for together in reports.chunks(2) {
         // Erased: otherwise the caller's future would be too large for the compiler.
-        try_join_all(together.iter().map(|report| send(world, organisation, path, report).boxed())).await?;
+        let sent = together.iter().map(|report| send(world, organisation, request.clone(), report).boxed());
+        try_join_all(sent).await?;
     }
     Ok(())
 }
 
-async fn send(world: &World, organisation: usize, path: &str, report: &ToldOutcome) -> Result<(), Trouble> {
+async fn send(world: &World, organisation: usize, request: ApiRequest, report: &ToldOutcome) -> Result<(), Trouble> {
     let &ToldOutcome { outcome, at, seconds, is_late } = report;
     let body = json!({"outcome": outcome, "at": at, "duration_seconds": seconds});
-    let answered = world.ask(organisation, "POST", path, "", &body).await?;
+    let answered = world.ask(organisation, request.body(&body)).await?;
     let counts: Option<OutcomeReport> = serde_json::from_value(answered.body["data"]["result"].clone()).ok();
     let is_shown = counts.is_some_and(|counts| at <= counts.at || is_late);
     let mut told = world.told();
     told.sent += 1;
     if answered.status != 200 || !is_shown {
-        told.wrong.push(format!("{path} {body}: {} {}", answered.status, answered.body));
+        told.wrong.push(format!("{body} {}", answered.trouble()));
     }
     Ok(())
 }
@@ -230,7 +239,7 @@ pub async fn results(world: &World, finished: &[FinishedCampaign]) -> Result<Vec
         }
     }
     for organisation in 0..world.organisations.len() {
-        let conversations: Vec<Conversation> = world.list(organisation, "/api/v1/conversation", "").await?;
+        let conversations: Vec<Conversation> = world.list(organisation, &routes::LIST_CONVERSATIONS).await?;
         for conversation in conversations {
             let wanted = world.told().conversations.get(&conversation.id).copied();
             latest.see(is_result(conversation.result.as_ref(), wanted.as_ref()), || {

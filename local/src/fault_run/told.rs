@@ -6,8 +6,10 @@ use serde_json::{Value, json};
 use shared::records::campaign::ContactStatus;
 use shared::records::conversation::Conversation;
 use shared::records::event::{EventKind, HAVE_TRANSCRIPTS};
+use shared::routes;
 
 use crate::Trouble;
+use crate::api::ApiRequest;
 use crate::fault_run::acts::{CHANGED, FinishedCampaign, contacts_of};
 use crate::fault_run::captured;
 use crate::fault_run::changes::TableChanges;
@@ -38,7 +40,7 @@ impl World {
         if organisation == SENT {
             webhook["endpoint"] = format!("{}{PATH}", self.receiver.url).into();
         }
-        self.make(organisation, "/api/v1/outbound_webhook", webhook).await.map(drop)
+        self.make(organisation, ApiRequest::of(&routes::CREATE_WEBHOOK).body(&webhook)).await.map(drop)
     }
 }
 
@@ -91,10 +93,10 @@ impl<'a> Log<'a> {
     async fn read(world: &'a World, organisation: usize, exports: usize) -> Result<Self, Trouble> {
         let (mut events, mut after) = (Vec::new(), String::new());
         loop {
-            let query = format!("size={PAGE}{after}");
-            let mut page = world.ask(organisation, "GET", "/api/v1/event", &query, &Value::Null).await?.body;
-            events.extend(member::<Vec<Value>>(&page["data"], "items")?);
-            let Value::String(next) = page["data"]["next"].take() else { break };
+            let list = ApiRequest::of(&routes::LIST_EVENTS).query(format!("size={PAGE}{after}"));
+            let mut page = world.ask(organisation, list).await?.data()?;
+            events.extend(member::<Vec<Value>>(&page, "items")?);
+            let Value::String(next) = page["next"].take() else { break };
             after = format!("&after={next}");
         }
         Ok(Self { world, organisation, events, exports })
@@ -129,7 +131,7 @@ impl<'a> Log<'a> {
         changes: &TableChanges,
         told: &mut Check,
     ) -> Result<(), Trouble> {
-        let conversations: Vec<Conversation> = self.world.list(self.organisation, "/api/v1/conversation", "").await?;
+        let conversations: Vec<Conversation> = self.world.list(self.organisation, &routes::LIST_CONVERSATIONS).await?;
         let mut kinds = self.kinds();
         for (kind, wanted) in self.wanted(&conversations, finished).await? {
             let (count, records) = kinds.remove(kind).unwrap_or_default();
@@ -192,7 +194,7 @@ impl<'a> Log<'a> {
         finished: &[FinishedCampaign],
     ) -> Result<Vec<(&'static str, usize)>, Trouble> {
         let (world, own) = (self.world, self.organisation);
-        let webhooks: Vec<Value> = world.list(own, "/api/v1/outbound_webhook/list", "").await?;
+        let webhooks: Vec<Value> = world.list(own, &routes::LIST_WEBHOOKS).await?;
         let (mut campaigns, mut contacts, mut changed) = (0, 0, 0);
         for (number, _) in self.campaigns(finished) {
             let invited = world.channels[number].contacts.len();
