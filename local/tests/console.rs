@@ -254,7 +254,7 @@ async fn the_payments_page_sends_a_payment_event() {
     // The webhook of the demo set is unknown to this provider, so it is set up first.
     let set_up = operate(&stack, "setup-payment-webhook", &json!({"agency_id": agency})).await;
     assert_eq!(set_up, "Answered 200.");
-    assert_eq!(send(&checkout).await["told"], r#"checkout.session.completed was answered 200: "applied""#);
+    assert_eq!(send(&checkout).await["message"], r#"checkout.session.completed was answered 200: "applied""#);
     let shown = text(&stack, "/console/payments").await;
     assert!(shown.contains("<td>cus_page</td>") && shown.contains(">set up<"), "{shown}");
 }

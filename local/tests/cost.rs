@@ -166,7 +166,7 @@ impl Whole {
         let cases = [
             ("", &without, "agency.deleted"),
             (", its event delivered", &with_event, "agency.deleted"),
-            (", told to a webhook that subscribes", &without, "conversation.*"),
+            (", its events sent to a webhook that subscribes", &without, "conversation.*"),
         ];
         for (case, assistant, wanted) in cases {
             whole.subscribe(wanted).await;

@@ -515,7 +515,7 @@ async fn parts_that_are_being_joined_are_waited_for() {
 }
 
 #[tokio::test]
-async fn an_event_tells_that_an_export_is_completed() {
+async fn a_completed_export_emits_an_event() {
     let setup = Setup::start().await;
     let org = setup.org().await;
     let hook = json!({"endpoint": format!("{}/exports", setup.receiver.url), "events": ["export.*"]});

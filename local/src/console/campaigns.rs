@@ -131,21 +131,21 @@ fn head(organisation: &OrganisationWithKey, campaign: &Value, names: &RecordName
         Some(html! { a href=(address(organisation, record, Some(id), &[])) { (shown) } })
     };
     let own = described::record("campaign").map(|record| address(organisation, record, Some(id), &[]));
-    let mut told = vec![("Status", state(member(campaign, "status")))];
+    let mut shown = vec![("Status", state(member(campaign, "status")))];
     for (name, member) in [("Widget", "widget_id"), ("Assistant", "assistant_id")] {
-        told.extend(link(member).map(|link| (name, link)));
+        shown.extend(link(member).map(|link| (name, link)));
     }
     for (name, member) in [("Begun", "created_at"), ("Last run", "last_run_at"), ("Next run", "next_run_at")] {
         if !campaign[member].is_null() {
-            told.push((name, moment_of(&campaign[member])));
+            shown.push((name, moment_of(&campaign[member])));
         }
     }
-    told.extend(own.map(|own| ("Record", html! { a href=(own) { "All members" } })));
+    shown.extend(own.map(|own| ("Record", html! { a href=(own) { "All members" } })));
     html! {
         h2 { (name_of(campaign).unwrap_or_else(|| short(id))) }
         @if !campaign["name"].is_null() { p.quiet { (member(campaign, "message")) } }
         (shares(&parts(campaign)))
-        (facts(&told))
+        (facts(&shown))
     }
 }
 

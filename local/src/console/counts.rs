@@ -40,7 +40,7 @@ fn chart(metric: &str, answer: &Value) -> Markup {
     let most = days.iter().map(|(_, count)| *count).max().unwrap_or(1).max(1);
     let (bar, step) = BAR;
     let (width, base) = (days.len().max(1) * step, HEIGHT);
-    let told: Vec<Markup> = answer["rows"].as_array().into_iter().flatten().map(row).collect();
+    let listed: Vec<Markup> = answer["rows"].as_array().into_iter().flatten().map(row).collect();
     html! {
         section.card {
             h2 { (capitalised(&words(metric))) }
@@ -58,7 +58,7 @@ fn chart(metric: &str, answer: &Value) -> Markup {
                     }
                 }
             }
-            (rows(metric, &["Day", "Of", "#Count"], &told, "None in these days."))
+            (rows(metric, &["Day", "Of", "#Count"], &listed, "None in these days."))
         }
     }
 }

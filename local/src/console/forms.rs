@@ -57,7 +57,7 @@ fn line(answer: &Answer) -> Value {
     let issues = journal::issues(answer).into_iter().map(|issue| format!("{} {}", location(&issue.loc), issue.msg));
     let issues: Vec<_> = issues.collect();
     let line = format!("Answered {}. {}", answer.status, issues.join("; "));
-    json!({if answer.status >= 400 { "error" } else { "told" }: line.trim_end()})
+    json!({if answer.status >= 400 { "error" } else { "message" }: line.trim_end()})
 }
 
 /// What the page says about an answer: the issues beside their fields, the place to go to, or the answer itself.
@@ -85,8 +85,8 @@ fn said(
         .as_object()
         .is_some_and(|members| members.iter().any(|(name, value)| is_secret_name(name) && value.is_string()));
     match next_address(organisation, operation, path, &data).filter(|_| !has_secret) {
-        Some(to) => json!({"told": line, "to": to}),
-        None => json!({"told": line, "answer": pretty(&data)}),
+        Some(to) => json!({"message": line, "to": to}),
+        None => json!({"message": line, "answer": pretty(&data)}),
     }
 }
 

@@ -80,7 +80,7 @@ impl Console {
                             (self.switch(head.page, head.title.is_some(), head.asked))
                         }
                         main #content {
-                            output #told role="status" {}
+                            output #notice role="status" {}
                             @match shown {
                                 Ok(shown) => { (shown) }
                                 Err(failure) => { p.failure { (failure) } }

@@ -79,7 +79,7 @@ pub(super) async fn send(
     // The form has sent its request, even if the provider has no receiver for the event.
     Ok(Json(match console.payment_provider.send(&event).await {
         Ok(sent) => {
-            json!({"told": format!("{} was answered {}: {}", event.kind, sent.status, sent.answer["data"]["outcome"])})
+            json!({"message": format!("{} was answered {}: {}", event.kind, sent.status, sent.answer["data"]["outcome"])})
         }
         Err(Trouble(message)) => json!({"error": message}),
     }))

@@ -296,7 +296,7 @@ pub(super) async fn again(
     Path(id): Path<String>,
 ) -> Result<Json<Value>, StatusCode> {
     let entry = kept(&console, &id)?;
-    Ok(told(&console.api.send(entry.call.clone()).await))
+    Ok(leads_to(&console.api.send(entry.call.clone()).await))
 }
 
 /// Sends a request with the same method and path, and another query and body.
@@ -317,11 +317,11 @@ pub(super) async fn edited(
         headers.insert("authorization".to_owned(), format!("Bearer {}", organisation.key));
     }
     let Call { method, path, .. } = entry.call.clone();
-    Ok(told(&console.api.send(Call { method, path, query: edited.query, headers, body: edited.body.into() }).await))
+    Ok(leads_to(&console.api.send(Call { method, path, query: edited.query, headers, body: edited.body.into() }).await))
 }
 
-/// The answer of the API, and the page of the request that got it.
-fn told(answer: &Answer) -> Json<Value> {
+/// The page of the request that got this answer.
+fn leads_to(answer: &Answer) -> Json<Value> {
     let to = answer.headers.get("x-request-id").map(|id| format!("{}/{id}", pages::REQUESTS));
-    Json(json!({"told": format!("Answered {}.", answer.status), "to": to}))
+    Json(json!({"message": format!("Answered {}.", answer.status), "to": to}))
 }

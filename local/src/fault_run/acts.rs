@@ -76,16 +76,16 @@ pub async fn close(world: &Arc<World>, pace: u32) -> Result<Closed, Trouble> {
         let turn = begun + Duration::from_secs(1) / pace * turns[&number];
         async move {
             sleep(turn.saturating_duration_since(Instant::now())).await;
-            // A runtime and a connector tell the service of a conversation before its end and after it.
+            // A runtime and a connector report on a conversation before its end and after it.
             let reports = outcomes::of_conversation(&world, number);
             let (before, after) = reports.split_at(reports.len() / 2);
-            outcomes::tell_conversation(&world, number, before).await?;
+            outcomes::report_conversation(&world, number, before).await?;
             let captures = world.plan.conversations[number].captures;
             if captures && number.is_multiple_of(2) {
                 captured::capture(&world, number).await?;
             }
             let closed = close_one(&world, number).await?;
-            outcomes::tell_conversation(&world, number, after).await?;
+            outcomes::report_conversation(&world, number, after).await?;
             if captures && !number.is_multiple_of(2) {
                 captured::capture(&world, number).await?;
             }
@@ -117,10 +117,10 @@ async fn close_one(world: &World, number: usize) -> Result<Instant, Trouble> {
     answered.data().map(|_| at)
 }
 
-/// Runs all campaigns, and cancels or deletes them according to the plan. Meanwhile the connectors tell outcomes.
+/// Runs all campaigns, and cancels or deletes them according to the plan. Meanwhile the connectors report outcomes.
 ///
 /// # Errors
-/// [`Trouble`] where one cannot be run or stopped, or an outcome cannot be told.
+/// [`Trouble`] where one cannot be run or stopped, or an outcome cannot be reported.
 pub async fn campaign(world: &Arc<World>, options: &FaultRunOptions) -> Result<Vec<FinishedCampaign>, Trouble> {
     let has_ended = AtomicBool::new(false);
     let sending = async {
@@ -128,14 +128,14 @@ pub async fn campaign(world: &Arc<World>, options: &FaultRunOptions) -> Result<V
         has_ended.store(true, Ordering::Relaxed);
         finished
     };
-    let telling = async {
+    let reporting = async {
         while !has_ended.load(Ordering::Relaxed) {
-            outcomes::tell(world).await?;
+            outcomes::report(world).await?;
             sleep(GLANCE * 4).await;
         }
         Ok(())
     };
-    try_join!(sending, telling).map(|(finished, ())| finished)
+    try_join!(sending, reporting).map(|(finished, ())| finished)
 }
 
 async fn run_all(world: &Arc<World>, options: &FaultRunOptions) -> Result<Vec<FinishedCampaign>, Trouble> {
@@ -265,7 +265,7 @@ async fn run(world: &World, number: usize, under_way: Duration) -> Result<Finish
     Ok(finished)
 }
 
-/// Makes endpoints recover according to the plan, and lets time pass until nothing is left to do. Connectors tell how
+/// Makes endpoints recover according to the plan, and lets time pass until nothing is left to do. Connectors report how
 /// what they have got ended. Returns the number of days.
 ///
 /// # Errors
@@ -289,7 +289,7 @@ pub async fn recover(world: &Arc<World>, options: &FaultRunOptions) -> Result<f6
             continue;
         }
         exported::look(world).await?;
-        if outcomes::tell(world).await? > 0 {
+        if outcomes::report(world).await? > 0 {
             continue;
         }
         let Some(next) = world.next_due().await? else { break };

@@ -21,7 +21,7 @@ use crate::api::ApiRequest;
 use crate::fault_run::acts::{self, Closed, FinishedCampaign, contacts_of, is_delivery};
 use crate::fault_run::plan::{EndpointKind, PlannedCampaign};
 use crate::fault_run::world::{Channel, LONG_TICK, World, member, path_of_connector, path_of_webhook};
-use crate::fault_run::{FaultRunOptions, told};
+use crate::fault_run::{FaultRunOptions, event_log};
 use crate::receiver::Received;
 
 /// The window in which a connector's requests are counted, in seconds.
@@ -94,7 +94,7 @@ pub fn read(world: &World) -> (ReceivedEvents, Vec<Check>) {
         .map(|(number, _)| path_of_connector(number))
         .collect();
     let (mut received_events, mut events) = (ReceivedEvents::new(), HashMap::new());
-    for received in world.receiver.all().into_iter().filter(|received| received.path != told::PATH) {
+    for received in world.receiver.all().into_iter().filter(|received| received.path != event_log::PATH) {
         let Received { path, headers, at, .. } = &received;
         let (body, id) = (String::from_utf8_lossy(&received.body), header(&received, "webhook-id"));
         let seconds = header(&received, "webhook-timestamp").parse().unwrap_or_default();
@@ -422,7 +422,7 @@ impl<'a> EndedCampaign<'a> {
             if self.finished.cancelled.is_some() { CampaignStatus::Cancelled } else { CampaignStatus::Completed };
         let all = self.places.len() + self.finished.deleted.len() == self.run.contacts;
         let outcomes = OutcomeCounts::of(|outcome| {
-            let has = |place: &&CampaignContact| place.result.as_ref().is_some_and(|told| told.outcome == outcome);
+            let has = |place: &&CampaignContact| place.result.as_ref().is_some_and(|result| result.outcome == outcome);
             self.places.iter().filter(has).count() as u64
         });
         let right = all
@@ -443,11 +443,11 @@ impl<'a> EndedCampaign<'a> {
         }
         for place in &self.places {
             let has = of_contact.remove(&place.contact_id).unwrap_or_default();
-            let is_told = matches!(place.status, ContactStatus::Sent | ContactStatus::Stored);
+            let has_ended = matches!(place.status, ContactStatus::Sent | ContactStatus::Stored);
             // Each attempt begins a conversation, or continues the open one.
             let attempts = if self.campaign.start_new_conversation { place.attempts as usize } else { 1 };
             let its_own = place.conversation_id.map_or(has.is_empty(), |id| has.contains(&id) && has.len() == attempts);
-            begun.see(its_own && (!has.is_empty() || !is_told), || format!("{} {place:?}, {has:?}", self.path));
+            begun.see(its_own && (!has.is_empty() || !has_ended), || format!("{} {place:?}, {has:?}", self.path));
         }
         for (contact, has) in of_contact {
             // The contact was deleted from the campaign.

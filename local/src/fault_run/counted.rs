@@ -31,7 +31,8 @@ pub async fn counts(world: &World, changes: &TableChanges) -> Result<Check, Trou
         let conversations: Vec<Conversation> = world.list(organisation, &routes::LIST_CONVERSATIONS).await?;
         let closed = conversations.iter().filter(|conversation| !conversation.is_open()).count() as u64;
         let said = conversations.iter().map(|conversation| conversation.chat_count).sum();
-        let (outcomes, captured) = (told(world, organisation), captured::of_organisation(world, organisation).len());
+        let (outcomes, captured) =
+            (reported(world, organisation), captured::of_organisation(world, organisation).len());
         for metric in Metric::WORDS.iter().filter_map(|word| Metric::from_word(word)) {
             let query = format!("metric={}&date_from={FIRST_DAY}", metric.as_str());
             let counts = world.ask(organisation, ApiRequest::of(&routes::READ_ANALYTICS).query(query)).await?.data()?;
@@ -63,12 +64,12 @@ pub async fn counts(world: &World, changes: &TableChanges) -> Result<Check, Trou
     Ok(exact)
 }
 
-/// How often each outcome was told of an organisation, with its seconds: the report that counts of each attempt and of
+/// How often each outcome of an organisation was reported, with its seconds: the report that counts of each attempt and of
 /// each conversation.
-fn told(world: &World, organisation: usize) -> BTreeMap<ReportedOutcome, (u64, u64)> {
+fn reported(world: &World, organisation: usize) -> BTreeMap<ReportedOutcome, (u64, u64)> {
     let mut all: BTreeMap<_, (u64, u64)> = BTreeMap::new();
-    let told = world.told.lock().unwrap_or_else(PoisonError::into_inner);
-    for (_, outcome, seconds) in told.counting.iter().filter(|(own, ..)| *own == organisation) {
+    let reports = world.reports.lock().unwrap_or_else(PoisonError::into_inner);
+    for (_, outcome, seconds) in reports.counting.iter().filter(|(own, ..)| *own == organisation) {
         let (count, sum) = all.entry(*outcome).or_default();
         (*count, *sum) = (*count + 1, *sum + seconds);
     }
@@ -82,11 +83,11 @@ async fn by_outcome(world: &World, organisation: usize) -> Result<Vec<Value>, Tr
     member(&counts, "rows")
 }
 
-fn see_outcomes(rows: &[Value], told: &BTreeMap<ReportedOutcome, (u64, u64)>, exact: &mut Check) {
+fn see_outcomes(rows: &[Value], reported: &BTreeMap<ReportedOutcome, (u64, u64)>, exact: &mut Check) {
     for outcome in ReportedOutcome::every() {
         let row = rows.iter().find(|row| row["outcome"] == outcome.as_str());
         let (counted, wanted) =
-            (row.and_then(|row| row["count"].as_u64()), told.get(&outcome).map(|(count, _)| *count));
+            (row.and_then(|row| row["count"].as_u64()), reported.get(&outcome).map(|(count, _)| *count));
         exact.see(counted == wanted, || format!("{}: {counted:?}, not {wanted:?}", outcome.as_str()));
     }
 }

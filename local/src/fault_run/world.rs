@@ -31,7 +31,7 @@ use crate::event_source::StreamFaults;
 use crate::fault_run::FaultRunOptions;
 use crate::fault_run::captured::{Capturable, Capture};
 use crate::fault_run::exported::MadeExport;
-use crate::fault_run::outcomes::ToldOutcomes;
+use crate::fault_run::outcomes::SentReports;
 use crate::fault_run::plan::{ORGANISATIONS, Plan};
 use crate::faults::{Fault, Faults};
 use crate::lambda::{Function, invoke};
@@ -77,8 +77,8 @@ pub struct World {
     pub captures: Mutex<Vec<Capture>>,
     /// The exports.
     pub exports: AsyncMutex<Vec<MadeExport>>,
-    /// What the connectors have told.
-    pub told: Mutex<ToldOutcomes>,
+    /// What the connectors have reported.
+    pub reports: Mutex<SentReports>,
     faults: Faults,
     /// The units that the functions take of the partitions of the table.
     pub partitions: Partitions,
@@ -158,7 +158,7 @@ impl World {
             capturable: Vec::new(),
             captures: Mutex::default(),
             exports: AsyncMutex::default(),
-            told: Mutex::default(),
+            reports: Mutex::default(),
             faults,
             partitions,
             ticking,

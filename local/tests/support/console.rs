@@ -34,7 +34,7 @@ pub async fn send(stack: &Stack, operation: &str, fields: &Value) -> Value {
 /// Sends the form of a page that stays, and returns its message.
 pub async fn operate(stack: &Stack, operation: &str, fields: &Value) -> String {
     let says = submit(stack, &format!("{operation}?org=acme&stay=yes"), fields).await;
-    says["told"].as_str().or(says["error"].as_str()).unwrap().to_owned()
+    says["message"].as_str().or(says["error"].as_str()).unwrap().to_owned()
 }
 
 async fn submit(stack: &Stack, form: &str, fields: &Value) -> Value {
@@ -48,5 +48,5 @@ pub async fn skip(stack: &Stack, seconds: u64) -> String {
     let skip = http_client().post(format!("{}/console/time", stack.url)).json(&json!({"seconds": seconds}));
     let says: Value = skip.send().await.unwrap().error_for_status().unwrap().json().await.unwrap();
     stack.settle().await.unwrap();
-    says["told"].as_str().unwrap().to_owned()
+    says["message"].as_str().unwrap().to_owned()
 }
