@@ -6,13 +6,14 @@ use serde_json::Value;
 use shared::routes;
 use shared::values::time::Timestamp;
 
-use super::cells::{RecordNames, address, name_of, short};
+use super::cells::{address, short};
 use super::described;
 use super::fields::words;
 use super::markup::{Tone, button, card, facts, member, moment_of, progress, rows, shares, state, time_of};
 use super::samples::{CampaignSample, STATUSES};
 use super::{Asked, Console, ROWS, Shown};
 use crate::api::{ApiRequest, OrganisationWithKey};
+use crate::names::{KnownNames, name_of};
 
 /// The size of the chart, in its own units.
 const WIDTH: u64 = 720;
@@ -48,14 +49,14 @@ impl Console {
         if samples.is_empty() {
             samples.push(CampaignSample::of(&campaign, now));
         }
-        let listed: Vec<_> = contacts.iter().map(|contact| contact_row(organisation, contact, &names)).collect();
+        let listed: Vec<_> = contacts.iter().map(|contact| contact_row(organisation, contact, names)).collect();
         let outcomes = campaign["outcomes"].as_object().into_iter().flatten();
         let outcomes: Vec<_> = outcomes
             .filter_map(|(name, count)| Some((words(name), count.as_u64().filter(|count| *count > 0)?)))
             .collect();
         Ok(html! {
             section.card {
-                div.live #campaign { (head(organisation, &campaign, &names)) }
+                div.live #campaign { (head(organisation, &campaign, names)) }
                 (controls(organisation, id))
             }
             (card("Statuses over time", &html! {
@@ -123,11 +124,11 @@ fn controls(organisation: &OrganisationWithKey, id: &str) -> Markup {
 }
 
 /// What a campaign is, and how far.
-fn head(organisation: &OrganisationWithKey, campaign: &Value, names: &RecordNames) -> Markup {
+fn head(organisation: &OrganisationWithKey, campaign: &Value, names: &KnownNames) -> Markup {
     let id = member(campaign, "id");
     let link = |name: &str| {
         let (id, record) = (campaign[name].as_str()?, described::referred(name)?);
-        let shown = names.get(id).cloned().unwrap_or_else(|| short(id));
+        let shown = names.find(record.name, id).unwrap_or_else(|| short(id));
         Some(html! { a href=(address(organisation, record, Some(id), &[])) { (shown) } })
     };
     let own = described::record("campaign").map(|record| address(organisation, record, Some(id), &[]));
@@ -216,10 +217,10 @@ fn numbers(samples: &[CampaignSample]) -> Markup {
 }
 
 /// A contact of the campaign.
-fn contact_row(organisation: &OrganisationWithKey, contact: &Value, names: &RecordNames) -> Markup {
+fn contact_row(organisation: &OrganisationWithKey, contact: &Value, names: &KnownNames) -> Markup {
     let link = |name: &str| {
         let (id, record) = (contact[name].as_str()?, described::referred(name)?);
-        let shown = names.get(id).cloned().unwrap_or_else(|| short(id));
+        let shown = names.find(record.name, id).unwrap_or_else(|| short(id));
         Some(html! { a href=(address(organisation, record, Some(id), &[])) title=(id) { (shown) } })
     };
     let chat = contact["conversation_id"]

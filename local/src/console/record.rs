@@ -10,13 +10,14 @@ use serde_json::Value;
 use shared::request::route::Route;
 use shared::routes;
 
-use super::cells::{RecordNames, address, id_to_copy, name_of, parents, short, wide_cell};
+use super::cells::{address, id_to_copy, parents, short, wide_cell};
 use super::described::{self, PageOperation, PageRecord};
 use super::fields::{FieldInput, prose, words};
 use super::layout::Head;
 use super::records::Given;
 use super::{Asked, Console, NO_ORGANISATION, ROWS, Shown, pages};
 use crate::api::{ApiRequest, OrganisationWithKey};
+use crate::names::{KnownNames, name_of};
 
 /// The most pages of a list in which a record is looked for that no operation reads.
 const LOOKED_THROUGH: u64 = 10;
@@ -77,7 +78,7 @@ impl Console {
             div.columns {
                 section.card {
                     h2 { "What it is" }
-                    (members(organisation, record, &found.value, &names))
+                    (members(organisation, record, &found.value, names))
                 }
                 div.operations {
                     (change)
@@ -227,7 +228,7 @@ impl Console {
 }
 
 /// The members of a record, with their names.
-fn members(organisation: &OrganisationWithKey, record: &PageRecord, value: &Value, names: &RecordNames) -> Markup {
+fn members(organisation: &OrganisationWithKey, record: &PageRecord, value: &Value, names: &KnownNames) -> Markup {
     let fields = match (record.read(), record.list()) {
         (Some(read), _) => &read.answer[..],
         (None, list) => list.and_then(|list| list.items.as_deref()).unwrap_or_default(),

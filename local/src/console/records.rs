@@ -9,13 +9,14 @@ use futures_util::future::join_all;
 use maud::{Markup, html};
 use serde_json::Value;
 
-use super::cells::{address, cell, id_to_copy, name_of, query_of, short};
+use super::cells::{address, cell, id_to_copy, query_of, short};
 use super::described::{self, PageOperation, PageRecord};
 use super::fields::{InputField, prose, words};
 use super::layout::Head;
 use super::markup::rows;
 use super::{Asked, Console, NO_ORGANISATION, Shown, pages};
 use crate::api::{ApiRequest, OrganisationWithKey};
+use crate::names::name_of;
 
 /// The rows of a page.
 const ROWS_OF_A_PAGE: usize = 25;
@@ -112,7 +113,7 @@ impl Console {
                 html! {
                     td.name { a href=(to) { (name_of(item).unwrap_or_else(|| short(id))) } }
                     td { (id_to_copy(id)) }
-                    @for field in &columns { td { (cell(organisation, field, item, &names)) } }
+                    @for field in &columns { td { (cell(organisation, field, item, names)) } }
                 }
             })
             .collect();
