@@ -25,6 +25,9 @@ pub const NAMES: [&str; 11] = [
     "message",
 ];
 
+/// Members of members that name a record: an agency has no name of its own.
+const INNER_NAMES: [&str; 2] = ["/branding/name", "/domain/host"];
+
 /// The names of the records that were read or written last.
 #[derive(Debug, Default)]
 pub struct KnownNames(Mutex<HashMap<RecordId, String>>);
@@ -61,12 +64,14 @@ impl KnownNames {
 
 /// The name of a record, from its members that name it.
 pub fn name_of(record: &Value) -> Option<String> {
-    let text = |name: &str| record[name].as_str().filter(|text| !text.trim().is_empty());
+    let is_name = |text: &&str| !text.trim().is_empty();
+    let text = |name: &str| record[name].as_str().filter(is_name);
     let full: Vec<_> = ["first_name", "last_name"].into_iter().filter_map(text).collect();
     if !full.is_empty() {
         return Some(cut(&full.join(" ")));
     }
-    NAMES.into_iter().find_map(text).map(cut)
+    let inner = || INNER_NAMES.into_iter().find_map(|place| record.pointer(place)?.as_str().filter(is_name));
+    NAMES.into_iter().find_map(text).or_else(inner).map(cut)
 }
 
 /// The beginning of a text, as long as a name.
@@ -96,6 +101,10 @@ mod tests {
             [("tag", "1"), ("contact", "2"), ("contact", "3"), ("contact", "4"), ("tag", "2"), ("assistant", "5")];
         let found = found.map(|(record, id)| names.find(record, id).unwrap_or_default());
         assert_eq!(found, ["VIP", "Ada L", "b", "", "", ""]);
+        let agencies = json!([{"id": "6", "branding": {"name": "A"}, "domain": {"host": "a"}}, {"id": "7", "branding": {}, "domain": {"host": "b"}}, {"id": "8", "domain": {}}]);
+        names.learn(&routes::LIST_AGENCIES, &json!({"items": agencies}));
+        let found = ["6", "7", "8"].map(|id| names.find("agency", id).unwrap_or_default());
+        assert_eq!(found, ["A", "b", ""]);
         names.learn(&routes::UPDATE_CONTACT, &json!({"id": "2", "first_name": null}));
         assert_eq!(names.find("contact", "2"), None);
     }

@@ -257,6 +257,9 @@ async fn the_payments_page_sends_a_payment_event() {
     assert_eq!(send(&checkout).await["message"], r#"checkout.session.completed was answered 200: "applied""#);
     let shown = text(&stack, "/console/payments").await;
     assert!(shown.contains("<td>cus_page</td>") && shown.contains(">set up<"), "{shown}");
+    // An agency is shown by the name of its branding.
+    assert!(shown.contains(&format!("/console/records/agency/{agency}?org=acme\">Acme</a>")), "{shown}");
+    assert!(shown.contains(&format!("<option value=\"{agency}\">Acme</option>")), "{shown}");
 }
 
 /// Sends a form of the page of a request, and returns the address to which it leads.

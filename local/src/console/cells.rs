@@ -52,13 +52,17 @@ impl Console {
         let Some(list) = list.filter(|list| list.route.parameters().next().is_none() && !list.has_cursor) else {
             return Vec::new();
         };
-        let newest = self.api.newest(organisation, list.route, ROWS).await.unwrap_or_default();
-        let named = newest.iter().filter_map(|record| {
-            let id = record["id"].as_str()?;
-            Some((id.to_owned(), name_of(record).unwrap_or_else(|| short(id))))
-        });
-        named.collect()
+        named(&self.api.newest(organisation, list.route, ROWS).await.unwrap_or_default())
     }
+}
+
+/// The ids and names of records.
+pub fn named(records: &[Value]) -> Vec<(String, String)> {
+    let named = records.iter().filter_map(|record| {
+        let id = record["id"].as_str()?;
+        Some((id.to_owned(), name_of(record).unwrap_or_else(|| short(id))))
+    });
+    named.collect()
 }
 
 /// The end of an id: ids that were made in the same second begin alike.

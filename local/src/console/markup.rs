@@ -42,8 +42,8 @@ impl Tone {
     pub fn of(state: &str) -> Self {
         match state {
             "active" | "applied" | "completed" | "delivered" | "done" | "enabled" | "open" | "ready_for_use"
-            | "sent" | "stored" => Self::Good,
-            "dead" | "failed" => Self::Bad,
+            | "sent" | "stored" | "trialing" => Self::Good,
+            "dead" | "failed" | "past_due" | "unpaid" => Self::Bad,
             "in_progress" | "paused" | "pending" | "queued" | "ready" | "to_be_run" | "waiting" => Self::Warn,
             _ => Self::Quiet,
         }
