@@ -2,8 +2,8 @@
 //!
 //! - [`plan`] is made from a seed. [`world`] is the service with its customers, and their actions.
 //! - [`acts`] are the events of a run: closes at a steady rate in real time, campaigns, then recovery in skipped
-//!   time. [`caller`] calls the API for them. Meanwhile connectors report [`outcomes`], forms and intents are [`captured`],
-//!   and rows are [`exported`].
+//!   time. [`caller`] calls the API for them. Meanwhile connectors report [`outcomes`], forms and intents are
+//!   [`captured`], and rows are [`exported`].
 //! - [`check`] compares the events that arrived with the expected ones, [`event_log`] the log of every change, and
 //!   [`counted`] the counts, both by the [`changes`] of the table. [`report`] prints the result.
 //!

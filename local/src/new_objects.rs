@@ -57,8 +57,8 @@ pub struct Notified {
 }
 
 impl Notified {
-    /// The function of `template` that is notified of `objects`; `function` finds it by its name. What it gives up goes to
-    /// `destination`.
+    /// The function of `template` that is notified of `objects`; `function` finds it by its name. What it gives up goes
+    /// to `destination`.
     ///
     /// # Errors
     /// [`Trouble`] where the template has not exactly one.

@@ -449,8 +449,8 @@ impl Stack {
         self.schedules.minute().await
     }
 
-    /// Runs the functions on the stream and the one that is notified of new objects in the background, until the returned
-    /// guard is dropped. The functions on schedules do not run.
+    /// Runs the functions on the stream and the one that is notified of new objects in the background, until the
+    /// returned guard is dropped. The functions on schedules do not run.
     #[must_use]
     pub fn following(&self) -> Background {
         let mut tasks = JoinSet::new();

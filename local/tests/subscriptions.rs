@@ -1,4 +1,4 @@
-//! Tests of what webhooks subscribe to: each change emits one event, which is in the log and is sent to each of them once.
+//! Tests of what webhooks subscribe to: each change emits one event, in the log and to each of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 

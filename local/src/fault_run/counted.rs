@@ -64,8 +64,8 @@ pub async fn counts(world: &World, changes: &TableChanges) -> Result<Check, Trou
     Ok(exact)
 }
 
-/// How often each outcome of an organisation was reported, with its seconds: the report that counts of each attempt and of
-/// each conversation.
+/// How often each outcome of an organisation was reported, with its seconds: the report that counts of each attempt and
+/// of each conversation.
 fn reported(world: &World, organisation: usize) -> BTreeMap<ReportedOutcome, (u64, u64)> {
     let mut all: BTreeMap<_, (u64, u64)> = BTreeMap::new();
     let reports = world.reports.lock().unwrap_or_else(PoisonError::into_inner);

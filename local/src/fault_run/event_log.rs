@@ -151,8 +151,8 @@ impl<'a> Log<'a> {
         Ok(())
     }
 
-    /// Each end of a delivery to a contact of a campaign and each change of its result emits one event, and the last event
-    /// shows the contact as it is.
+    /// Each end of a delivery to a contact of a campaign and each change of its result emits one event, and the last
+    /// event shows the contact as it is.
     async fn see_contacts(
         &self,
         finished: &[FinishedCampaign],
