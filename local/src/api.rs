@@ -1,6 +1,6 @@
 //! Calls of the API by this program itself, for the organisations of the demo set; the inbox and the console use it.
 
-use std::collections::BTreeMap;
+use std::fmt::{self, Display, Formatter};
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -34,6 +34,73 @@ pub struct OrganisationWithKey {
     pub key: String,
 }
 
+/// A request to an operation: a route alone, or one with parameters of its path, a query and a body.
+#[derive(Debug, Clone)]
+pub struct ApiRequest {
+    /// The name of the operation.
+    operation: &'static str,
+    call: Call,
+}
+
+impl ApiRequest {
+    /// A request of `route`.
+    pub fn of(route: &Route) -> Self {
+        let headers = [("content-type".to_owned(), "application/json".to_owned())].into();
+        let (method, path) = (route.method.to_owned(), route.path.to_owned());
+        Self { operation: route.name, call: Call { method, path, headers, ..Call::default() } }
+    }
+
+    /// With a parameter of its path.
+    #[must_use]
+    pub fn parameter(mut self, name: &str, value: impl Display) -> Self {
+        let value: String = form_urlencoded::byte_serialize(value.to_string().as_bytes()).collect();
+        self.call.path = self.call.path.replace(&format!("{{{name}}}"), &value);
+        self
+    }
+
+    /// With parameters of its path.
+    #[must_use]
+    pub fn parameters<N: AsRef<str>, V: Display>(self, parameters: impl IntoIterator<Item = (N, V)>) -> Self {
+        parameters.into_iter().fold(self, |request, (name, value)| request.parameter(name.as_ref(), value))
+    }
+
+    /// With further parameters of its query, percent-encoded.
+    #[must_use]
+    pub fn query(mut self, query: impl AsRef<str>) -> Self {
+        let parts = [&self.call.query, query.as_ref()];
+        self.call.query = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("&");
+        self
+    }
+
+    /// With a body.
+    #[must_use]
+    pub fn body(mut self, body: &Value) -> Self {
+        self.call.body = body.to_string().into();
+        self
+    }
+
+    /// The call by the owner of `key`.
+    pub fn by(mut self, key: &str) -> Call {
+        self.call.headers.insert("authorization".to_owned(), format!("Bearer {key}"));
+        self.call
+    }
+}
+
+impl From<&Route> for ApiRequest {
+    fn from(route: &Route) -> Self {
+        Self::of(route)
+    }
+}
+
+/// Its method and its address.
+impl Display for ApiRequest {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        let Call { method, path, query, .. } = &self.call;
+        write!(formatter, "{method} {path}")?;
+        if query.is_empty() { Ok(()) } else { write!(formatter, "?{query}") }
+    }
+}
+
 impl Api {
     /// The API of `gateway`, for these organisations.
     pub fn new(gateway: Arc<Gateway>, organisations: Vec<OrganisationWithKey>) -> Self {
@@ -49,22 +116,19 @@ impl Api {
         &self.organisations
     }
 
-    /// The `data` of the answer of `route`, with the parameters of its path by their names. The program makes this
-    /// request itself, so it is kept out of the log, the journal, and the count for the key's limits.
+    /// The `data` of the answer to `request`. The program makes this request itself, so it is kept out of the log, the
+    /// journal, and the count for the key's limits.
     ///
     /// # Errors
     /// Any other answer.
     pub async fn ask(
         &self,
         organisation: &OrganisationWithKey,
-        route: &Route,
-        parameters: &[(&str, &str)],
-        query: &str,
-        body: &str,
+        request: impl Into<ApiRequest>,
     ) -> Result<Value, String> {
-        let endpoint = endpoint(route.name).ok_or_else(|| format!("no function {}", route.name))?;
-        let call = call(organisation, route, parameters, query, body);
-        let event = self.gateway.event(&call, "the program's own");
+        let request = request.into();
+        let endpoint = endpoint(request.operation).ok_or_else(|| format!("no function {}", request.operation))?;
+        let event = self.gateway.event(&request.by(&organisation.key), "the program's own");
         let answer = self.gateway.invoke_with(&self.unlimited, endpoint, event).await;
         if answer.status >= 300 {
             return Err(answer.body);
@@ -80,14 +144,14 @@ impl Api {
     pub async fn newest(
         &self,
         organisation: &OrganisationWithKey,
-        route: &Route,
-        parameters: &[(&str, &str)],
+        request: impl Into<ApiRequest>,
         most: u64,
     ) -> Result<Vec<Value>, String> {
+        let request = request.into().query(format!("size={most}"));
         let page = async |page: u64| {
-            let mut list = self.ask(organisation, route, parameters, &format!("page={page}&size={most}"), "").await?;
-            let pages = list["pages"].as_u64().unwrap_or_default();
-            let Value::Array(items) = list["items"].take() else { return Err("no list".to_owned()) };
+            let mut page = self.ask(organisation, request.clone().query(format!("page={page}"))).await?;
+            let pages = page["pages"].as_u64().unwrap_or_default();
+            let Value::Array(items) = page["items"].take() else { return Err("no list".to_owned()) };
             Ok((pages, items))
         };
         let (pages, mut items) = page(1).await?;
@@ -106,27 +170,9 @@ impl Api {
         self.gateway.event(call, request_id)
     }
 
-    /// The answer of `route` to a request that the user makes in the console. It is recorded like any other request.
-    pub async fn request(
-        &self,
-        organisation: &OrganisationWithKey,
-        route: &Route,
-        parameters: &[(&str, &str)],
-        body: &str,
-    ) -> Answer {
-        self.request_with(organisation, route, parameters, "", body).await
-    }
-
-    /// The same with a query.
-    pub async fn request_with(
-        &self,
-        organisation: &OrganisationWithKey,
-        route: &Route,
-        parameters: &[(&str, &str)],
-        query: &str,
-        body: &str,
-    ) -> Answer {
-        self.send(call(organisation, route, parameters, query, body)).await
+    /// The answer to a request that the user makes in the console. It is recorded like any other request.
+    pub async fn request(&self, organisation: &OrganisationWithKey, request: impl Into<ApiRequest>) -> Answer {
+        self.send(request.into().by(&organisation.key)).await
     }
 
     /// The answer to a request that the user sends in the console.
@@ -134,22 +180,4 @@ impl Api {
         call.headers.insert("user-agent".to_owned(), CONSOLE.to_owned());
         self.gateway.answer(&call).await
     }
-}
-
-fn call(
-    organisation: &OrganisationWithKey,
-    route: &Route,
-    parameters: &[(&str, &str)],
-    query: &str,
-    body: &str,
-) -> Call {
-    let path = parameters.iter().fold(route.path.to_owned(), |path, (name, value)| {
-        let value: String = form_urlencoded::byte_serialize(value.as_bytes()).collect();
-        path.replace(&format!("{{{name}}}"), &value)
-    });
-    let headers = BTreeMap::from([
-        ("authorization".to_owned(), format!("Bearer {}", organisation.key)),
-        ("content-type".to_owned(), "application/json".to_owned()),
-    ]);
-    Call { method: route.method.to_owned(), path, query: query.to_owned(), headers, body: body.into() }
 }

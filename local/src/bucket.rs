@@ -145,11 +145,11 @@ pub fn router(folder: &Folder, new: NewObjects) -> Result<Router, Trouble> {
     let service = HandleError::new(service.build(), |_| async { StatusCode::INTERNAL_SERVER_ERROR });
     let routes = Router::new().fallback_service(service).layer(from_fn(with_own_headers));
     let parts = from_fn_with_state(folder.path.clone(), with_gaps_between_parts);
-    Ok(routes.layer(from_fn_with_state(new, telling)).layer(parts))
+    Ok(routes.layer(from_fn_with_state(new, with_notifications)).layer(parts))
 }
 
 /// Adds the object of a successful PUT to `new`.
-async fn telling(State(new): State<NewObjects>, request: Request, next: Next) -> Response {
+async fn with_notifications(State(new): State<NewObjects>, request: Request, next: Next) -> Response {
     let files = format!("/{BUCKET_NAME}/");
     let key = request.uri().path().strip_prefix(&files).filter(|_| request.method() == Method::PUT).map(str::to_owned);
     let length = request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());

@@ -33,25 +33,21 @@ pub use pages::{ConsolePage, PAGES, PageScope};
 pub use samples::Samples;
 pub use time::Skips;
 
-use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::Arc;
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::operation::scan::builders::ScanFluentBuilder;
-use axum::body::Bytes;
-use axum::extract::{Path, Query, Request, State};
-use axum::http::{HeaderValue, StatusCode};
+use axum::Router;
+use axum::extract::{Query, Request, State};
+use axum::http::HeaderValue;
 use axum::middleware::{self, Next};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{Html, Response};
 use axum::routing::{get, post};
-use axum::{Json, Router};
 use futures_util::stream::{self, Stream};
 use maud::Markup;
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
-use shared::routes;
 use shared::table::store::Store;
 use shared::values::time::Clock;
 use tokio::sync::OnceCell;
@@ -59,9 +55,8 @@ use tokio::sync::OnceCell;
 use crate::api::{Api, OrganisationWithKey};
 use crate::console::layout::Head;
 use crate::database::TABLE_NAME;
-use crate::http::Answer;
 use crate::inbox::Inbox;
-use crate::journal::{self, Journal};
+use crate::journal::Journal;
 use crate::payment_provider::ProviderStandIn;
 use crate::schedule::Schedules;
 
@@ -158,7 +153,6 @@ impl Console {
         router
             .route("/console/records/{record}", get(records::page))
             .route("/console/records/{record}/{id}", get(record::page))
-            .route("/console/operations/{operation}", post(operate))
             .route("/console/forms/{operation}", post(forms::send))
             .route("/console/payments", post(payments::send))
             .route("/console/time", post(time::skip))
@@ -216,34 +210,6 @@ async fn with_permissions(request: Request, next: Next) -> Response {
         response.headers_mut().insert(name, HeaderValue::from_static(value));
     }
     response
-}
-
-/// Sends the request of a form of a page: its fields are the parameters of the operation's path, and members of its
-/// body.
-async fn operate(
-    State(console): State<Arc<Console>>,
-    Path(operation): Path<String>,
-    Query(asked): Query<Asked>,
-    body: Bytes,
-) -> Result<Json<Value>, (StatusCode, Json<Value>)> {
-    let refused = |says: &str| (StatusCode::BAD_REQUEST, Json(json!({"error": says})));
-    let route = routes::ALL.iter().find(|route| route.name == operation).ok_or_else(|| refused("no such operation"))?;
-    let organisation = console.organisation(asked.org.as_deref()).ok_or_else(|| refused("no organisation"))?;
-    let fields: BTreeMap<String, Value> = serde_json::from_slice(&body).map_err(|error| refused(&error.to_string()))?;
-    let names: Vec<_> = route.parameters().collect();
-    let (of_path, of_body): (Vec<_>, Vec<_>) = fields.into_iter().partition(|(name, _)| names.contains(&name.as_str()));
-    let parameters: Vec<_> =
-        of_path.iter().map(|(name, value)| (name.as_str(), value.as_str().unwrap_or_default())).collect();
-    let body = if of_body.is_empty() { String::new() } else { Value::Object(Map::from_iter(of_body)).to_string() };
-    let answer = console.api.request(organisation, route, &parameters, &body).await;
-    // The form has sent its request, even if the API refuses it.
-    Ok(Json(json!({if answer.status >= 400 { "error" } else { "told" }: answer_line(&answer)})))
-}
-
-/// An answer of the API in one line.
-fn answer_line(answer: &Answer) -> String {
-    let issues: Vec<_> = journal::issues(answer).iter().map(|issue| format!("{} {}", issue.loc, issue.msg)).collect();
-    format!("Answered {}. {}", answer.status, issues.join("; "))
 }
 
 /// An event for each change, and one at the beginning: changes from the time before the connection are shown too.

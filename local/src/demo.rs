@@ -48,7 +48,7 @@ use shared::values::tenant::Tenant;
 use shared::values::time::{Clock, Timestamp};
 use uuid::Uuid;
 
-use crate::api::{Api, OrganisationWithKey};
+use crate::api::{Api, ApiRequest, OrganisationWithKey};
 use crate::demo::particular::{add_campaign_contacts, deliver, log_events};
 use crate::gateway::Gateway;
 use crate::template::Template;
@@ -293,49 +293,40 @@ struct Loader<'a> {
     table: Table,
 }
 
-/// A request that creates a record.
-struct CreateRequest {
-    parameters: Vec<(&'static str, String)>,
-    body: Map<String, Value>,
+/// The request of `route` whose body has all members of `record` except the common ones.
+fn request_of_all(route: &Route, record: &Value) -> ApiRequest {
+    let body = record.as_object().into_iter().flatten().filter(|(name, _)| !COMMON.contains(&name.as_str()));
+    ApiRequest::of(route).body(&body.map(|(name, value)| (name.clone(), value.clone())).collect())
 }
 
-impl CreateRequest {
-    /// A request whose body has all members of the record except the common ones.
-    fn of_all(record: &Value) -> Self {
-        let body = record.as_object().into_iter().flatten().filter(|(name, _)| !COMMON.contains(&name.as_str()));
-        Self { parameters: Vec::new(), body: body.map(|(name, value)| (name.clone(), value.clone())).collect() }
-    }
-
-    /// The request of `route` that creates `record`; `None` if the record has fields that only the service sets.
-    fn of<R: Declared>(route: &'static Route, record: &Map<String, Value>) -> Option<Self> {
-        let roles: BTreeMap<&str, FieldRole> =
-            R::members().into_iter().map(|(role, member)| (member.name, role)).collect();
-        let text = |name| Some((name, record.get(name)?.as_str()?.to_owned()));
-        let parameters: Vec<_> = route.parameters().filter_map(text).collect();
-        let mut body = Map::new();
-        for (name, value) in record.iter().filter(|(name, _)| !COMMON.contains(&name.as_str())) {
-            match roles.get(name.as_str()) {
-                _ if parameters.iter().any(|(parameter, _)| parameter == name) => {}
-                Some(FieldRole::Input | FieldRole::Fixed) => {
-                    body.insert(name.clone(), value.clone());
-                }
-                // Every template has this member, even if the record has none.
-                None if name == "attributes" => {}
-                _ => return None,
+/// The request of `route` that creates `record`; `None` if the record has fields that only the service sets.
+fn request_of<R: Declared>(route: &Route, record: &Map<String, Value>) -> Option<ApiRequest> {
+    let roles: BTreeMap<&str, FieldRole> = R::members().into_iter().map(|(role, member)| (member.name, role)).collect();
+    let text = |name| Some((name, record.get(name)?.as_str()?));
+    let parameters: Vec<_> = route.parameters().filter_map(text).collect();
+    let mut body = Map::new();
+    for (name, value) in record.iter().filter(|(name, _)| !COMMON.contains(&name.as_str())) {
+        match roles.get(name.as_str()) {
+            _ if parameters.iter().any(|(parameter, _)| parameter == name) => {}
+            Some(FieldRole::Input | FieldRole::Fixed) => {
+                body.insert(name.clone(), value.clone());
             }
+            // Every template has this member, even if the record has none.
+            None if name == "attributes" => {}
+            _ => return None,
         }
-        Some(Self { parameters, body })
     }
+    let request = ApiRequest::of(route).parameters(parameters);
+    Some(if body.is_empty() { request } else { request.body(&body.into()) })
 }
 
 impl Loader<'_> {
-    /// Makes `route` create the record `id`.
-    async fn ask(&self, route: &Route, id: Uuid, request: &CreateRequest) -> Result<(), Trouble> {
+    /// Makes `request` create the record `id`.
+    async fn ask(&self, id: Uuid, request: ApiRequest) -> Result<(), Trouble> {
         *self.given.lock().unwrap_or_else(PoisonError::into_inner) = id;
-        let parameters: Vec<_> = request.parameters.iter().map(|(name, value)| (*name, value.as_str())).collect();
-        let body = if request.body.is_empty() { String::new() } else { Value::from(request.body.clone()).to_string() };
-        let answered = self.api.ask(self.organisation, route, &parameters, "", &body).await;
-        answered.map(drop).map_err(|answer| Trouble(format!("demo set: {} of {id} answers {answer}", route.name)))
+        let line = request.to_string();
+        let answered = self.api.ask(self.organisation, request).await;
+        answered.map(drop).map_err(|answer| Trouble(format!("demo set: {line} of {id} answers {answer}")))
     }
 
     /// Makes the plain operation for this kind create all records that its list does not have yet.
@@ -346,11 +337,11 @@ impl Loader<'_> {
         let Some((create, list)) = create.zip(list) else {
             return Err(Trouble(format!("demo set: no kind of record is called {kind}")));
         };
-        let page = self.api.ask(self.organisation, list, &[], "", "").await;
+        let page = self.api.ask(self.organisation, list).await;
         let page = page.map_err(|answer| Trouble(format!("demo set: {} answers {answer}", list.name)))?;
         let have = page["total"].as_u64().and_then(|total| usize::try_from(total).ok()).unwrap_or_default();
         for record in records.into_iter().skip(have) {
-            self.ask(create, id_of(&record)?, &CreateRequest::of_all(&record)).await?;
+            self.ask(id_of(&record)?, request_of_all(create, &record)).await?;
         }
         Ok(())
     }
@@ -370,10 +361,10 @@ impl Loader<'_> {
             let id = id_of(&record)?;
             ids.push(id);
             let request = route.zip(record.as_object());
-            match request.and_then(|(route, record)| Some((route, CreateRequest::of::<R>(route, record)?))) {
-                Some((route, request)) => {
+            match request.and_then(|(route, record)| request_of::<R>(route, record)) {
+                Some(request) => {
                     insert_rows(table, of, &mem::take(&mut rows)).await?;
-                    self.ask(route, id, &request).await?;
+                    self.ask(id, request).await?;
                 }
                 None => rows.push((id, record_of::<R>(record)?)),
             }

@@ -8,7 +8,7 @@ use shared::routes;
 use tokio::sync::watch;
 
 use crate::Trouble;
-use crate::api::Api;
+use crate::api::{Api, ApiRequest};
 use crate::inbox::{Arrived, Inbox, PATH, RUNTIME, Signature, reached_at};
 
 /// The most characters that are repeated: a message has little more.
@@ -23,24 +23,21 @@ pub async fn connect(url: &str, api: &Api, is_on: bool) -> Result<(), Trouble> {
     let Some(address) = reached_at(url) else { return Ok(()) };
     let trouble = |says: String| Trouble(format!("the runtime: {says}"));
     for organisation in api.organisations() {
-        let webhooks = api.ask(organisation, &routes::LIST_WEBHOOKS, &[], "size=100", "").await.map_err(trouble)?;
+        let webhooks = ApiRequest::of(&routes::LIST_WEBHOOKS).query("size=100");
+        let webhooks = api.ask(organisation, webhooks).await.map_err(trouble)?;
         let leads_here = |webhook: &&Value| webhook["endpoint"].as_str().is_some_and(is_address);
         let known = webhooks["items"].as_array().into_iter().flatten().find(leads_here);
         let endpoint = format!("http://{address}{PATH}/events/{}{RUNTIME}", organisation.name);
-        let set = match known {
-            Some(webhook) => {
-                let of = [("webhook_id", webhook["id"].as_str().unwrap_or_default())];
-                let body = json!({"endpoint": endpoint, "enabled": is_on}).to_string();
-                api.ask(organisation, &routes::UPDATE_WEBHOOK, &of, "", &body).await
-            }
-            None if is_on => {
-                let body =
-                    json!({"name": "Runtime", "endpoint": endpoint, "events": ["message.created"], "context": true});
-                api.ask(organisation, &routes::CREATE_WEBHOOK, &[], "", &body.to_string()).await
-            }
+        let request = match known {
+            Some(webhook) => ApiRequest::of(&routes::UPDATE_WEBHOOK)
+                .parameter("webhook_id", webhook["id"].as_str().unwrap_or_default())
+                .body(&json!({"endpoint": endpoint, "enabled": is_on})),
+            None if is_on => ApiRequest::of(&routes::CREATE_WEBHOOK).body(
+                &json!({"name": "Runtime", "endpoint": endpoint, "events": ["message.created"], "context": true}),
+            ),
             None => continue,
         };
-        set.map_err(trouble)?;
+        api.ask(organisation, request).await.map_err(trouble)?;
     }
     Ok(())
 }
@@ -77,6 +74,7 @@ async fn answer(api: &Api, event: &Arrived) {
     let (Some(organisation), Some(text)) = (organisation, text.filter(|_| is_asked)) else { return };
     let said: String = text.chars().take(REPEATED).collect();
     let body = json!({"sender_type": "bot", "text": format!("You said: {said}"), "in_reply_to": message["id"]});
-    let of = [("conversation_id", message["conversation_id"].as_str().unwrap_or_default())];
-    api.request(organisation, &routes::ADD_MESSAGE, &of, &body.to_string()).await;
+    let conversation = message["conversation_id"].as_str().unwrap_or_default();
+    let request = ApiRequest::of(&routes::ADD_MESSAGE).parameter("conversation_id", conversation).body(&body);
+    api.request(organisation, request).await;
 }

@@ -2,9 +2,9 @@
 //!
 //! - [`plan`] is made from a seed. [`world`] is the service with its customers, and their actions.
 //! - [`acts`] are the events of a run: closes at a steady rate in real time, campaigns, then recovery in skipped
-//!   time. [`caller`] calls the API for them. Meanwhile connectors tell [`outcomes`], forms and intents are [`captured`],
-//!   and rows are [`exported`].
-//! - [`check`] compares the events that arrived with the expected ones, [`told`] the log of every change, and
+//!   time. [`caller`] calls the API for them. Meanwhile connectors report [`outcomes`], forms and intents are
+//!   [`captured`], and rows are [`exported`].
+//! - [`check`] compares the events that arrived with the expected ones, [`event_log`] the log of every change, and
 //!   [`counted`] the counts, both by the [`changes`] of the table. [`report`] prints the result.
 //!
 //! The same seed makes the same plan and the same random numbers. Which request gets which number depends on timing.
@@ -15,11 +15,11 @@ pub mod captured;
 pub mod changes;
 pub mod check;
 pub mod counted;
+pub mod event_log;
 pub mod exported;
 pub mod outcomes;
 pub mod plan;
 pub mod report;
-pub mod told;
 pub mod world;
 
 use std::path::{Path, PathBuf};
@@ -233,7 +233,7 @@ pub async fn run(options: &FaultRunOptions, say: fn(&str, Duration)) -> Result<F
     checks.extend(check::closed(&world, &closed, &received_events, &logs));
     checks.push(check::repeats(&world, &received_events, &logs));
     let changes = TableChanges::read(&world)?;
-    checks.extend(told::events(&world, &finished, &changes, options.exports).await?);
+    checks.extend(event_log::checks(&world, &finished, &changes, options.exports).await?);
     checks.push(check::expiry(&world, &logs).await?);
     done(format!("{} deliveries expired", logs.iter().map(Vec::len).sum::<usize>()));
     // Until here the units of partitions are refilled, second by second.

@@ -29,7 +29,7 @@ use standardwebhooks::{HEADER_WEBHOOK_ID, HEADER_WEBHOOK_SIGNATURE, HEADER_WEBHO
 use tokio::time::sleep;
 
 use crate::Trouble;
-use crate::api::Api;
+use crate::api::{Api, ApiRequest};
 use crate::journal::Journal;
 
 /// Its path, on the port of the API.
@@ -325,16 +325,15 @@ pub async fn connect(url: &str, api: &Api) -> Result<(), Trouble> {
             (&routes::LIST_WIDGETS, &routes::UPDATE_WIDGET, "widget_id", "connector_url", "connector"),
         ] {
             let trouble = |route: &Route, says: String| Trouble(format!("the inbox: {}: {says}", route.name));
-            let listed = api.ask(organisation, list, &[], "", "").await;
-            let listed = listed.map_err(|says| trouble(list, says))?;
+            let listed = api.ask(organisation, list).await.map_err(|says| trouble(list, says))?;
             for (number, record) in listed["items"].as_array().into_iter().flatten().enumerate() {
                 let is = record[field].as_str();
                 let ours = |is: &str| is.contains(&format!("{PATH}/events/")) && !is.ends_with(RUNTIME);
                 let own = is.is_none_or(|is| is.starts_with(NOBODY) || ours(is));
                 let to = events(&format!("{what}-{}", number + 1));
                 if own && is != Some(&to) {
-                    let of = [(id, record["id"].as_str().unwrap_or_default())];
-                    let updated = api.ask(organisation, update, &of, "", &json!({field: to}).to_string()).await;
+                    let request = ApiRequest::of(update).parameter(id, record["id"].as_str().unwrap_or_default());
+                    let updated = api.ask(organisation, request.body(&json!({field: to}))).await;
                     updated.map_err(|says| trouble(update, says))?;
                 }
             }

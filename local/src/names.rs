@@ -5,14 +5,30 @@ use std::sync::{Mutex, PoisonError};
 
 use serde_json::Value;
 use shared::request::route::Route;
-use shared::routes;
 
 /// The most records whose names are known.
 const KEPT: usize = 100_000;
 /// The most characters of a name.
-const LONGEST: usize = 60;
+const LONGEST: usize = 80;
+/// Members that name a record, the best name first.
+pub const NAMES: [&str; 11] = [
+    "name",
+    "display_name",
+    "form_name",
+    "intent_name",
+    "email",
+    "phone_number",
+    "domain",
+    "operation",
+    "event",
+    "text",
+    "message",
+];
 
-/// The records that were read or written last.
+/// Members of members that name a record: an agency has no name of its own.
+const INNER_NAMES: [&str; 2] = ["/branding/name", "/domain/host"];
+
+/// The names of the records that were read or written last.
 #[derive(Debug, Default)]
 pub struct KnownNames(Mutex<HashMap<RecordId, String>>);
 
@@ -32,10 +48,10 @@ impl KnownNames {
         };
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for record in records {
-            if let (Some(id), Some(name)) = (record["id"].as_str(), name(record))
-                && known.len() < KEPT
-            {
-                known.insert((route.record, id.to_owned()), name);
+            let Some(id) = record["id"].as_str().map(str::to_owned) else { continue };
+            match name_of(record) {
+                Some(name) if known.len() < KEPT => drop(known.insert((route.record, id), name)),
+                _ => drop(known.remove(&(route.record, id))),
             }
         }
     }
@@ -46,27 +62,30 @@ impl KnownNames {
     }
 }
 
-/// The kind of the record to which the parameter `name` of `route` leads.
-pub fn record_of(route: &Route, name: &str) -> &'static str {
-    let kind = name.trim_end_matches("_id").replace('_', "-");
-    routes::ALL.iter().map(|route| route.record).find(|record| *record == kind).unwrap_or(route.record)
+/// The name of a record, from its members that name it.
+pub fn name_of(record: &Value) -> Option<String> {
+    let is_name = |text: &&str| !text.trim().is_empty();
+    let text = |name: &str| record[name].as_str().filter(is_name);
+    let full: Vec<_> = ["first_name", "last_name"].into_iter().filter_map(text).collect();
+    if !full.is_empty() {
+        return Some(cut(&full.join(" ")));
+    }
+    let inner = || INNER_NAMES.into_iter().find_map(|place| record.pointer(place)?.as_str().filter(is_name));
+    NAMES.into_iter().find_map(text).or_else(inner).map(cut)
 }
 
-/// The name of a record: what a person would call it.
-fn name(record: &Value) -> Option<String> {
-    let text = |name: &str| record[name].as_str().filter(|text| !text.is_empty()).map(str::to_owned);
-    let person = || match (text("first_name"), text("last_name")) {
-        (Some(first), Some(last)) => Some(format!("{first} {last}")),
-        (first, last) => first.or(last),
-    };
-    let others = || ["title", "email", "phone_number", "message"].into_iter().find_map(text);
-    let name = text("name").or_else(person).or_else(others)?;
-    Some(name.chars().take(LONGEST).collect())
+/// The beginning of a text, as long as a name.
+pub fn cut(text: &str) -> String {
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use shared::routes;
 
     use super::*;
 
@@ -82,7 +101,11 @@ mod tests {
             [("tag", "1"), ("contact", "2"), ("contact", "3"), ("contact", "4"), ("tag", "2"), ("assistant", "5")];
         let found = found.map(|(record, id)| names.find(record, id).unwrap_or_default());
         assert_eq!(found, ["VIP", "Ada L", "b", "", "", ""]);
-        assert_eq!(record_of(&routes::LINK_ASSISTANT_INTENT, "assistant_id"), "assistant");
-        assert_eq!(record_of(&routes::READ_WEBHOOK, "webhook_id"), "webhook");
+        let agencies = json!([{"id": "6", "branding": {"name": "A"}, "domain": {"host": "a"}}, {"id": "7", "branding": {}, "domain": {"host": "b"}}, {"id": "8", "domain": {}}]);
+        names.learn(&routes::LIST_AGENCIES, &json!({"items": agencies}));
+        let found = ["6", "7", "8"].map(|id| names.find("agency", id).unwrap_or_default());
+        assert_eq!(found, ["A", "b", ""]);
+        names.learn(&routes::UPDATE_CONTACT, &json!({"id": "2", "first_name": null}));
+        assert_eq!(names.find("contact", "2"), None);
     }
 }

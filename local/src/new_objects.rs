@@ -1,4 +1,4 @@
-//! The notifications of the bucket of files: each new object is told to the function that the template names.
+//! The notifications of the bucket of files: the function that the template names gets each new object.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,7 +15,7 @@ use crate::template::Template;
 /// How often Lambda invokes the function for a new object that it does not handle.
 const ATTEMPTS: usize = 3;
 
-/// New objects that were not told yet. Clones share them.
+/// New objects of which no function was notified yet. Clones share them.
 #[derive(Debug, Clone)]
 pub struct NewObjects {
     waiting: Arc<Mutex<VecDeque<Value>>>,
@@ -48,7 +48,7 @@ impl NewObjects {
     }
 }
 
-/// The function that is told of new objects.
+/// The function that is notified of new objects.
 pub struct Notified {
     name: String,
     function: Function,
@@ -57,8 +57,8 @@ pub struct Notified {
 }
 
 impl Notified {
-    /// The function of `template` that is told of `objects`; `function` finds it by its name. What it gives up goes to
-    /// `destination`.
+    /// The function of `template` that is notified of `objects`; `function` finds it by its name. What it gives up goes
+    /// to `destination`.
     ///
     /// # Errors
     /// [`Trouble`] where the template has not exactly one.
@@ -68,13 +68,13 @@ impl Notified {
         objects: NewObjects,
         destination: Destination,
     ) -> Result<Self, Trouble> {
-        let [name] = &template.told_of_objects[..] else {
-            return Err(Trouble("the template has not exactly one function that is told of new objects".into()));
+        let [name] = &template.notified_of_objects[..] else {
+            return Err(Trouble("the template has not exactly one function that is notified of new objects".into()));
         };
         Ok(Self { name: name.clone(), function: function(name)?, objects, destination })
     }
 
-    /// Tells of all objects that wait. Lambda would wait for a minute and for two minutes before it repeats an
+    /// Passes on all objects that wait. Lambda would wait for a minute and for two minutes before it repeats an
     /// invocation that failed; here the repeats follow at once.
     ///
     /// # Errors
@@ -82,11 +82,11 @@ impl Notified {
     pub async fn drain(&self) -> Result<(), Trouble> {
         loop {
             let Some(object) = self.objects.lock().pop_front() else { return Ok(()) };
-            let mut told = false;
+            let mut handled = false;
             for _ in 0..ATTEMPTS {
-                told = told || invoke(&self.function, object.to_string(), Fate::default()).await.is_ok();
+                handled = handled || invoke(&self.function, object.to_string(), Fate::default()).await.is_ok();
             }
-            if !told {
+            if !handled {
                 self.destination.send_event(&self.name, &object).await?;
             }
         }

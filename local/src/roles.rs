@@ -47,12 +47,12 @@ impl Roles {
     /// # Errors
     /// [`Trouble`] where the code cannot interpret a statement about the table or the bucket.
     pub fn of(template: &Template, permit: Option<Permit>) -> Result<Self, Trouble> {
-        // Lambda puts what a function on the stream, or one that is told of objects, gave up into a bucket, with the
+        // Lambda puts what a function on the stream, or one that is notified of objects, gave up into a bucket, with the
         // permissions of that function. The function itself makes no such call.
         let is_lambda_s = |function: &str, permission: &Permission| {
             let of = |source: &EventSource| source.function == function && source.destination.is_some();
-            let is_told = template.told_of_objects.iter().any(|told| told == function);
-            permission.resource.contains(FAILED_RECORDS_BUCKET) && (is_told || template.sources.iter().any(of))
+            let is_notified = template.notified_of_objects.iter().any(|notified| notified == function);
+            permission.resource.contains(FAILED_RECORDS_BUCKET) && (is_notified || template.sources.iter().any(of))
         };
         let allowed = template.permissions.iter().map(|(function, permissions)| {
             let of_function = permissions.iter().filter(|permission| !is_lambda_s(function, permission));

@@ -290,7 +290,7 @@ pub struct Stack {
     pub stream: Arc<Stream>,
     /// The functions that have a schedule.
     pub schedules: Arc<Schedules>,
-    /// The function that is told of new objects.
+    /// The function that is notified of new objects.
     pub notified: Arc<Notified>,
     /// The database itself.
     pub database: Database,
@@ -415,7 +415,7 @@ impl Stack {
         self.gateway.answer(call).await
     }
 
-    /// Tells of all new objects, and passes all changes to the functions on the stream.
+    /// Passes all new objects on, and passes all changes to the functions on the stream.
     ///
     /// # Errors
     /// [`Trouble`] where the stream cannot be read.
@@ -449,8 +449,8 @@ impl Stack {
         self.schedules.minute().await
     }
 
-    /// Runs the functions on the stream and the one that is told of new objects in the background, until the returned
-    /// guard is dropped. The functions on schedules do not run.
+    /// Runs the functions on the stream and the one that is notified of new objects in the background, until the
+    /// returned guard is dropped. The functions on schedules do not run.
     #[must_use]
     pub fn following(&self) -> Background {
         let mut tasks = JoinSet::new();

@@ -28,8 +28,8 @@ pub struct Template {
     pub sources: Vec<EventSource>,
     /// Every function's schedule.
     pub schedules: Vec<ScheduleSource>,
-    /// The functions that are told of new objects in a bucket.
-    pub told_of_objects: Vec<String>,
+    /// The functions that are notified of new objects in a bucket.
+    pub notified_of_objects: Vec<String>,
     /// The permissions of each function's role, with their resources.
     pub permissions: BTreeMap<String, Vec<Permission>>,
     /// The logical id of each function's role, if the template defines it.
@@ -148,12 +148,12 @@ impl Template {
         routes.sort();
         let sources = sources(of_type("AWS::Serverless::Function"))?;
         let schedules = schedules(of_type("AWS::Serverless::Function"))?;
-        let is_told = |function: &Value| {
+        let is_notified = |function: &Value| {
             let events = function["Properties"]["Events"].as_object();
             events.is_some_and(|events| events.values().any(|event| event["Type"] == "EventBridgeRule"))
         };
-        let told = of_type("AWS::Serverless::Function").filter(|(_, function)| is_told(function));
-        let told_of_objects = told.map(|(id, _)| function_name(id)).collect();
+        let notified = of_type("AWS::Serverless::Function").filter(|(_, function)| is_notified(function));
+        let notified_of_objects = notified.map(|(id, _)| function_name(id)).collect();
         let roles = of_type("AWS::Serverless::Function").filter_map(|(id, function)| {
             let role = function["Properties"]["Role"]["!GetAtt"].as_str()?.strip_suffix(".Arn")?;
             resources.contains_key(role).then(|| (function_name(id), role.to_owned()))
@@ -169,7 +169,7 @@ impl Template {
             preflight: allowed_calls,
             sources,
             schedules,
-            told_of_objects,
+            notified_of_objects,
             permissions,
             roles,
         })

@@ -149,8 +149,8 @@ async fn the_webhook_of_a_form_gets_what_is_filled_in_once() {
     let of_deaf = talk.form(json!({"webhook_id": deaf["id"]})).await;
     let made = talk.fill(&form, json!({"name": "Ada"})).await;
     talk.fill(&silent, json!({"name": "Bo"})).await;
-    let told = talk.fill(&of_deaf, json!({"name": "Cy"})).await;
-    let path = format!("/api/v1/captured_form/{}", id_of(&told));
+    let filled = talk.fill(&of_deaf, json!({"name": "Cy"})).await;
+    let path = format!("/api/v1/captured_form/{}", id_of(&filled));
     talk.setup.settle().await;
     data(&talk.setup.ask(&talk.org, "PUT", &path, &json!({"field_values": {"name": "Di"}})).await);
     assert_eq!(talk.types("/deaf").await, ["captured_form.created", "captured_form.updated"]);

@@ -6,24 +6,15 @@ use local::Stack;
 use local::console::PAGES;
 use local::http::Call;
 use local::journal::Entry;
-use reqwest::StatusCode;
 use serde_json::{Value, json};
 use shared::mcp::message::VERSIONS;
 use shared::routes;
 
-use crate::support::console::{skip, text, watched};
+use crate::support::console::{operate, skip, text, watched};
 use crate::support::fixture::{ACME, GLOBEX, call, data, get, http_client, id, kind, path, post, root, streaming};
 use crate::support::keyed::keyed;
 
 const HOSTILE: &str = "<script>alert(1)</script>";
-
-/// Sends the form of `operation` for the first organisation and returns its message.
-async fn operate(stack: &Stack, operation: &str, fields: &Value) -> (StatusCode, String) {
-    let to = format!("{}/console/operations/{operation}?org=acme", stack.url);
-    let answer = http_client().post(to).json(fields).send().await.unwrap();
-    let (status, says): (_, Value) = (answer.status(), answer.json().await.unwrap());
-    (status, says["told"].as_str().or(says["error"].as_str()).unwrap().to_owned())
-}
 
 /// The page of the last request.
 fn request(stack: &Stack) -> String {
@@ -113,7 +104,7 @@ async fn events_and_messages_are_shown_as_text() {
     }
     let conversation = id('a', kind::CONVERSATION, 1);
     let message = json!({"conversation_id": conversation, "sender_type": "user", "text": HOSTILE});
-    assert_eq!(operate(&stack, "add-message", &message).await.0, 200);
+    assert_eq!(operate(&stack, "add-message", &message).await, "Answered 201.");
     let shown = text(&stack, &format!("/console/conversations?org=acme&conversation={conversation}")).await;
     assert!(shown.contains("&lt;script&gt;alert") && shown.matches("<script").count() == 1, "{shown}");
     // An invalid query is shown as text too.
@@ -132,7 +123,7 @@ async fn a_request_from_another_host_gets_403() {
         "/console/requests/1/curl",
         "/console/start/curl",
     ]);
-    let writes = ["/console/operations/create-tag", "/console/time", "/console/requests/1/again"];
+    let writes = ["/console/forms/create-tag", "/console/time", "/console/requests/1/again"];
     for (method, path) in reads.map(|path| ("GET", path)).chain(writes.map(|path| ("POST", path))) {
         for (name, value) in [("host", "rebound.example"), ("origin", "http://page.example"), ("origin", "null")] {
             let request = http_client().request(method.parse().unwrap(), format!("{}{path}", stack.url));
@@ -173,21 +164,21 @@ async fn reading_a_page_adds_no_change() {
 async fn the_forms_open_continue_and_close_a_conversation() {
     let stack = watched().await;
     let opened = operate(&stack, "open-conversation", &json!({"assistant_id": id('a', kind::ASSISTANT, 0)})).await;
-    assert_eq!(opened, (StatusCode::OK, "Answered 201. ".into()));
+    assert_eq!(opened, "Answered 201.");
     let conversations = get(&stack, routes::LIST_CONVERSATIONS.path).await;
     let newest = conversations["items"].as_array().unwrap().last().unwrap()["id"].as_str().unwrap().to_owned();
     for (sender, words) in [("user", "Is anybody there?"), ("bot", "Yes, I am.")] {
         let message = json!({"conversation_id": newest, "sender_type": sender, "text": words});
-        assert_eq!(operate(&stack, "add-message", &message).await.0, 200);
+        assert_eq!(operate(&stack, "add-message", &message).await, "Answered 201.");
     }
     let page = format!("/console/conversations?org=acme&conversation={newest}");
     let shown = text(&stack, &page).await;
     let said = shown.split("id=\"transcript\"").nth(1).unwrap();
     assert!(said.find("Is anybody there?").unwrap() < said.find("Yes, I am.").unwrap(), "{shown}");
     let close = json!({"conversation_id": newest});
-    assert_eq!(operate(&stack, "close-conversation", &close).await.0, 200);
-    let (status, says) = operate(&stack, "close-conversation", &close).await;
-    assert!(status == 200 && says.starts_with(r#"Answered 409. ["path","conversation_id"] "#), "{status} {says}");
+    assert_eq!(operate(&stack, "close-conversation", &close).await, "Answered 200.");
+    let says = operate(&stack, "close-conversation", &close).await;
+    assert!(says.starts_with("Answered 409. path.conversation_id "), "{says}");
     // Another organisation has no such conversation.
     let shown = text(&stack, &page.replace("acme", "globex")).await;
     assert!(shown.contains("not_found") && !shown.contains("Is anybody there?"), "{shown}");
@@ -198,7 +189,7 @@ async fn the_page_shows_every_attempt_at_an_event() {
     let stack = watched().await;
     stack.inbox.answer_next(serde_json::from_value(json!({"count": 2, "status": 503})).unwrap());
     let close = json!({"conversation_id": id('a', kind::CONVERSATION, 1)});
-    assert_eq!(operate(&stack, "close-conversation", &close).await.0, 200);
+    assert_eq!(operate(&stack, "close-conversation", &close).await, "Answered 200.");
     stack.settle().await.unwrap();
     let attempts = async || text(&stack, "/console/deliveries").await.matches(r#"<li class="attempt">"#).count();
     assert_eq!(attempts().await, 1);
@@ -213,7 +204,7 @@ async fn the_page_shows_every_attempt_at_an_event() {
     let deliveries = path(&routes::LIST_DELIVERIES, |_| id('a', kind::WEBHOOK, 1));
     let delivery = get(&stack, &deliveries).await["items"][1]["id"].clone();
     let again = json!({"webhook_id": id('a', kind::WEBHOOK, 1), "delivery_id": delivery});
-    assert_eq!(operate(&stack, "redeliver", &again).await.0, 200);
+    assert_eq!(operate(&stack, "redeliver", &again).await, "Answered 200.");
     stack.settle().await.unwrap();
     assert_eq!(attempts().await, 4);
     let time = text(&stack, "/console/time").await;
@@ -241,8 +232,7 @@ async fn the_forms_pause_resume_and_cancel_a_campaign() {
     for (operation, status) in
         [("resume-campaign", "queued"), ("pause-campaign", "paused"), ("cancel-campaign", "cancelled")]
     {
-        let (answered, says) = operate(&stack, operation, &campaign).await;
-        assert_eq!(answered, 200, "{operation}: {says}");
+        assert_eq!(operate(&stack, operation, &campaign).await, "Answered 200.", "{operation}");
         let shown = text(&stack, "/console/campaigns").await;
         assert!(shown.contains(&format!(">{status}</span>")), "{operation}: {shown}");
     }
@@ -263,10 +253,13 @@ async fn the_payments_page_sends_a_payment_event() {
     assert!(send(&checkout).await["error"].as_str().unwrap().contains("no webhook is registered"));
     // The webhook of the demo set is unknown to this provider, so it is set up first.
     let set_up = operate(&stack, "setup-payment-webhook", &json!({"agency_id": agency})).await;
-    assert_eq!(set_up, (StatusCode::OK, "Answered 200. ".into()));
-    assert_eq!(send(&checkout).await["told"], r#"checkout.session.completed was answered 200: "applied""#);
+    assert_eq!(set_up, "Answered 200.");
+    assert_eq!(send(&checkout).await["message"], r#"checkout.session.completed was answered 200: "applied""#);
     let shown = text(&stack, "/console/payments").await;
     assert!(shown.contains("<td>cus_page</td>") && shown.contains(">set up<"), "{shown}");
+    // An agency is shown by the name of its branding.
+    assert!(shown.contains(&format!("/console/records/agency/{agency}?org=acme\">Acme</a>")), "{shown}");
+    assert!(shown.contains(&format!("<option value=\"{agency}\">Acme</option>")), "{shown}");
 }
 
 /// Sends a form of the page of a request, and returns the address to which it leads.

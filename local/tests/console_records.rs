@@ -2,22 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use local::Stack;
 use serde_json::{Map, Value, json};
 use shared::request::route::Route;
 use shared::routes;
 
-use crate::support::console::{skip, text, watched};
+use crate::support::console::{send, skip, text, watched};
 use crate::support::fixture::{ACME, GLOBEX, as_stored, data, get, http_client, id, kind, path, post, root};
 use crate::support::keyed::keyed;
-
-/// Sends the form of `operation` for the first organisation.
-async fn send(stack: &Stack, operation: &str, fields: &Value) -> Value {
-    let to = format!("{}/console/forms/{operation}?org=acme", stack.url);
-    let answer = http_client().post(to).json(fields).send().await.unwrap();
-    assert_eq!(answer.status(), 200, "{operation}");
-    answer.json().await.unwrap()
-}
 
 /// The form of `operation` on a page.
 fn form<'a>(page: &'a str, operation: &str) -> Option<&'a str> {
@@ -90,7 +81,7 @@ async fn each_record_is_made_shown_changed_and_deleted_by_its_pages() {
             let mut fields = as_put_in(example(&document, create));
             fields.extend(parameters(&list, create));
             let says = send(&stack, create.name, &fields.into()).await;
-            assert!(says["told"] == "Answered 201.", "{}: {says}", create.name);
+            assert!(says["message"] == "Answered 201.", "{}: {says}", create.name);
             // The answer of `create-key` and `create-webhook` has a secret, which is shown in place of the record's page.
             let answer = says["answer"].as_str().map(|answer| serde_json::from_str::<Value>(answer).unwrap());
             let id = answer.and_then(|answer| answer["id"].as_str().map(str::to_owned));
@@ -182,17 +173,17 @@ async fn a_list_has_pages_filters_and_names_in_place_of_ids() {
 async fn a_record_is_tagged_and_untagged_on_its_page() {
     let stack = watched().await;
     let made = send(&stack, "create-tag", &json!({"name": "A new one"})).await;
-    assert_eq!(made["told"], "Answered 201.");
+    assert_eq!(made["message"], "Answered 201.");
     let page = format!("/console/records/contact/{}?org=acme", id('a', kind::CONTACT, 3));
     let before = text(&stack, &page).await;
     let tag = value_of(form(&before, "create-link-tag-entity").unwrap(), "tag_id").unwrap();
     let link = json!({"entity_type": "contact", "entity_id": id('a', kind::CONTACT, 3), "tag_id": tag});
-    assert_eq!(send(&stack, "create-link-tag-entity", &link).await["told"], "Answered 201.");
+    assert_eq!(send(&stack, "create-link-tag-entity", &link).await["message"], "Answered 201.");
     stack.settle().await.unwrap();
     let tagged = text(&stack, &page).await;
     let link = value_of(form(&tagged, "delete-link-tag-entity").unwrap(), "link_tag_entity_id").unwrap();
     let says = send(&stack, "delete-link-tag-entity", &json!({"link_tag_entity_id": link})).await;
-    assert_eq!(says["told"], "Answered 200.");
+    assert_eq!(says["message"], "Answered 200.");
     stack.settle().await.unwrap();
     let forms = |page: &str| page.matches("/console/forms/delete-link-tag-entity?").count();
     assert_eq!(forms(&tagged), forms(&before) + 1);
@@ -221,7 +212,7 @@ async fn a_conversation_shows_who_is_typing() {
     let page = format!("/console/conversations?org=acme&conversation={conversation}");
     let says = async |sender: &str, words: &str| {
         let message = json!({"conversation_id": conversation, "sender_type": sender, "text": words});
-        assert_eq!(send(&stack, "add-message", &message).await["told"], "Answered 201.");
+        assert_eq!(send(&stack, "add-message", &message).await["message"], "Answered 201.");
         text(&stack, &page).await
     };
     assert!(!text(&stack, &page).await.contains(" is typing"));

@@ -42,14 +42,14 @@ fn the_template_has_the_events_of_each_function() {
     let sources: BTreeSet<_> = template.sources.into_iter().map(|source| source.function).collect();
     assert_eq!(sources, functions_of("StreamConsumer").into_iter().collect(), "the functions on the stream");
     let scheduled: BTreeSet<_> = template.schedules.into_iter().map(|schedule| schedule.function).collect();
-    // An operator's task in the package `background` also has a schedule, or is told of new objects.
-    let scheduled: BTreeSet<_> = scheduled.into_iter().chain(template.told_of_objects).collect();
+    // An operator's task in the package `background` also has a schedule, or is notified of new objects.
+    let scheduled: BTreeSet<_> = scheduled.into_iter().chain(template.notified_of_objects).collect();
     let ticks = |function: &Function| {
         let is_task = function.kind == "OperatorTask" && function.package == "background";
         is_task || read(&function.file()).contains("async fn tick(")
     };
     let wanted = functions().into_iter().filter(ticks).map(|function| function.name).collect();
-    assert_eq!(scheduled, wanted, "the functions on a schedule, and the one that is told of new objects");
+    assert_eq!(scheduled, wanted, "the functions on a schedule, and the one that is notified of new objects");
 }
 
 #[test]

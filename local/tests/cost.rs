@@ -174,7 +174,7 @@ impl Whole {
         let conversations = [
             ("", &without, "agency.deleted"),
             (", its event delivered", &with_event, "agency.deleted"),
-            (", told to a webhook that subscribes", &without, "conversation.*"),
+            (", its events sent to a webhook that subscribes", &without, "conversation.*"),
         ];
         for (case, assistant, wanted) in conversations {
             whole.subscribe(wanted).await;

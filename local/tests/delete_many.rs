@@ -239,7 +239,7 @@ async fn the_audit_list_has_each_deleted_record() {
 }
 
 #[tokio::test]
-async fn each_deleted_contact_is_told() {
+async fn each_deleted_contact_emits_an_event() {
     let setup = Setup::start().await;
     let org = setup.org().await;
     let hook = json!({"endpoint": format!("{}/hook", setup.receiver.url), "events": ["contact.deleted"]});
@@ -251,14 +251,14 @@ async fn each_deleted_contact_is_told() {
     assert_eq!(outcomes(&answer), ["deleted", "deleted", "deleted"]);
     setup.settle().await;
     let received = setup.receiver.received("/hook");
-    let mut told: Vec<String> = received
+    let mut deleted: Vec<String> = received
         .iter()
         .map(|one| serde_json::from_slice::<Value>(&one.body).unwrap()["data"]["id"].as_str().unwrap().to_owned())
         .collect();
-    told.sort_unstable();
+    deleted.sort_unstable();
     let mut wanted: Vec<String> = ids.iter().map(|id| id.as_str().unwrap().to_owned()).collect();
     wanted.sort_unstable();
-    assert_eq!(told, wanted);
+    assert_eq!(deleted, wanted);
     // The addresses are free again.
     let again = setup.post(&org, "/api/v1/contact/import", json!({"contacts": sent})).await;
     assert!(again["items"].as_array().unwrap().iter().all(|item| item["outcome"] == "created"), "{again}");

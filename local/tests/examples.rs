@@ -107,7 +107,7 @@ async fn end_exports(setup: &Setup, org: &Org) {
 }
 
 #[tokio::test]
-async fn an_event_of_every_told_type_is_recorded() {
+async fn an_event_of_every_emitted_type_is_recorded() {
     let (setup, org) = listening().await;
     send_campaign(&setup, &org).await;
     lose_a_webhook(&setup, &org).await;
@@ -115,8 +115,8 @@ async fn an_event_of_every_told_type_is_recorded() {
     setup.minutes(2).await;
     end_exports(&setup, &org).await;
     let last = last_of_each(&setup);
-    let told: Vec<&str> = EventKind::emitted().map(EventKind::as_str).collect();
-    let missing: Vec<_> = told.iter().filter(|kind| !last.contains_key(**kind)).collect();
+    let emitted: Vec<&str> = EventKind::emitted().map(EventKind::as_str).collect();
+    let missing: Vec<_> = emitted.iter().filter(|kind| !last.contains_key(**kind)).collect();
     assert!(missing.is_empty(), "no event of {missing:?}");
     for (name, event) in last {
         let text = event.to_string();

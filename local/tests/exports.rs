@@ -42,6 +42,15 @@ async fn add_wide(org: &Org, count: usize, bytes: usize) -> Vec<ContactId> {
     made
 }
 
+/// An organisation with contacts, each with so many bytes, and an export of them that has not begun.
+async fn exporting(count: usize, bytes: usize) -> (Setup, Org, Vec<ContactId>, String) {
+    let setup = Setup::start().await;
+    let org = setup.org().await;
+    let contacts = add_wide(&org, count, bytes).await;
+    let export = setup.export(&org, json!({"records": ["contact"]})).await;
+    (setup, org, contacts, export)
+}
+
 /// The key of the file of an export.
 #[expect(clippy::disallowed_methods, reason = "the tests are their own operator")]
 fn object(org: &Org, export: &str) -> ObjectKey {
@@ -309,10 +318,7 @@ async fn an_organisation_has_a_bounded_number_of_exports() {
 /// Each call of the database takes a second, so a tick ends before its export does.
 #[tokio::test]
 async fn a_row_that_is_there_all_the_time_is_there_once() {
-    let setup = Setup::start().await;
-    let org = setup.org().await;
-    let contacts = add_wide(&org, 120, 300_000).await;
-    let export = setup.export(&org, json!({"records": ["contact"]})).await;
+    let (setup, org, contacts, export) = exporting(120, 300_000).await;
     let clock = setup.clock.clone();
     setup.faults.plan(move |_, _| {
         clock.set(clock.now().plus_seconds(1));
@@ -345,20 +351,14 @@ async fn a_row_that_is_there_all_the_time_is_there_once() {
 #[tokio::test]
 async fn a_crash_after_any_write_changes_nothing_in_the_file() {
     let count = {
-        let setup = Setup::start().await;
-        let org = setup.org().await;
-        add_wide(&org, 250, 30_000).await;
-        setup.export(&org, json!({"records": ["contact"]})).await;
+        let (setup, ..) = exporting(250, 30_000).await;
         setup.faults.watch();
         setup.tick_exports().await;
         setup.faults.writes()
     };
     assert!((7..20).contains(&count), "{count} writes");
     for writes in cases(0..=count) {
-        let setup = Setup::start().await;
-        let org = setup.org().await;
-        let contacts = add_wide(&org, 250, 30_000).await;
-        let export = setup.export(&org, json!({"records": ["contact"]})).await;
+        let (setup, org, contacts, export) = exporting(250, 30_000).await;
         setup.faults.die_after_writes(writes);
         let died = setup.faults.kill(setup.stack.tick("run-exports")).await;
         assert_eq!(died, writes <= count, "{writes}");
@@ -375,10 +375,7 @@ async fn a_crash_after_any_write_changes_nothing_in_the_file() {
 /// The lease of a slow process expires, and another one makes the file. Then the slow one goes on.
 #[tokio::test]
 async fn a_late_process_replaces_no_part() {
-    let setup = Setup::start().await;
-    let org = setup.org().await;
-    let contacts = add_wide(&org, 250, 30_000).await;
-    let export = setup.export(&org, json!({"records": ["contact"]})).await;
+    let (setup, org, contacts, export) = exporting(250, 30_000).await;
     let mut puts = 0;
     let pause = setup.faults.pause_at(move |action, _| {
         // The begin of the upload, and its first part.
@@ -409,10 +406,7 @@ async fn a_late_process_replaces_no_part() {
 
 #[tokio::test]
 async fn two_ticks_make_one_file() {
-    let setup = Setup::start().await;
-    let org = setup.org().await;
-    add_wide(&org, 50, 1_000).await;
-    let export = setup.export(&org, json!({"records": ["contact"]})).await;
+    let (setup, org, _, export) = exporting(50, 1_000).await;
     let (one, other) = tokio::join!(setup.stack.tick("run-exports"), setup.stack.tick("run-exports"));
     one.and(other).unwrap();
     assert_eq!(ids(&setup.file(&org, &export).await).len(), 50);
@@ -421,10 +415,7 @@ async fn two_ticks_make_one_file() {
 /// A query returns a megabyte, and a part has six of them. So this bounds what a process holds.
 #[tokio::test]
 async fn a_process_holds_a_part_and_a_piece_at_most() {
-    let setup = Setup::start().await;
-    let org = setup.org().await;
-    add_wide(&org, 900, 30_000).await;
-    let export = setup.export(&org, json!({"records": ["contact"]})).await;
+    let (setup, org, _, export) = exporting(900, 30_000).await;
     setup.faults.watch();
     setup.tick_exports().await;
     let requests = setup.faults.requests();
@@ -483,10 +474,7 @@ async fn an_export_and_its_file_are_removed_after_a_week() {
 /// What a stopped process leaves in the bucket is removed after a day, so the export begins again.
 #[tokio::test]
 async fn an_export_without_its_upload_begins_again() {
-    let setup = Setup::start().await;
-    let org = setup.org().await;
-    add_wide(&org, 250, 30_000).await;
-    let export = setup.export(&org, json!({"records": ["contact"]})).await;
+    let (setup, org, _, export) = exporting(250, 30_000).await;
     // The process crashes after its first part is stored: lease, begin, part, store.
     setup.faults.die_after_writes(4);
     assert!(setup.faults.kill(setup.stack.tick("run-exports")).await);
@@ -503,10 +491,7 @@ async fn an_export_without_its_upload_begins_again() {
 /// S3 has ended the upload, and still joins its parts: the object comes later.
 #[tokio::test]
 async fn parts_that_are_being_joined_are_waited_for() {
-    let setup = Setup::start().await;
-    let org = setup.org().await;
-    add_wide(&org, 250, 30_000).await;
-    let export = setup.export(&org, json!({"records": ["contact"]})).await;
+    let (setup, org, _, export) = exporting(250, 30_000).await;
     let mut puts = 0;
     setup.faults.plan(move |action, _| {
         // The begin of the upload, its two parts, and its end.
@@ -530,7 +515,7 @@ async fn parts_that_are_being_joined_are_waited_for() {
 }
 
 #[tokio::test]
-async fn an_event_tells_that_an_export_is_completed() {
+async fn a_completed_export_emits_an_event() {
     let setup = Setup::start().await;
     let org = setup.org().await;
     let hook = json!({"endpoint": format!("{}/exports", setup.receiver.url), "events": ["export.*"]});

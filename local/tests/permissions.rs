@@ -412,7 +412,7 @@ fn a_role_allows_only_log_and_stream_beside_the_calls_of_its_function() {
         if is_on_stream {
             wanted.extend(["Table.StreamArn", "${Table.Arn}/stream/*"]);
         }
-        if is_on_stream || template.told_of_objects.contains(function) {
+        if is_on_stream || template.notified_of_objects.contains(function) {
             wanted.extend(["${FailedRecordsBucket.Arn}/*", "FailedRecordsBucket.Arn"]);
         }
         assert_eq!(resources.collect::<Vec<_>>(), wanted, "{function}");

@@ -83,10 +83,10 @@ async fn the_message_of_a_user_brings_what_is_needed_to_answer_it() {
     assert_eq!((status, bytes.as_slice()), (200, &b"Open from nine to five."[..]));
     assert_eq!(context["truncated"], json!([]));
 
-    let told = bodies(&setup, "/plain").await;
+    let sent = bodies(&setup, "/plain").await;
     let log = setup.get(&org, "/api/v1/event?type=message.created").await;
     let without =
-        told.iter().filter(|event| event["event"] == "message.created").chain(log["items"].as_array().unwrap());
+        sent.iter().filter(|event| event["event"] == "message.created").chain(log["items"].as_array().unwrap());
     assert_eq!(without.clone().count(), 4);
     assert!(without.into_iter().all(|event| event["data"].get("context").is_none()));
 }

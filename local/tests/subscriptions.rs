@@ -1,4 +1,4 @@
-//! Tests of what webhooks subscribe to: each change is told once to each of them, in the log and by a delivery.
+//! Tests of what webhooks subscribe to: each change emits one event, in the log and to each of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ use crate::support::fixture::{NOW, failure};
 use crate::support::generated::{names_in, read};
 use crate::support::sending::{Org, Setup, id_of};
 
-/// Listed records whose changes are told in ways of their own.
+/// Listed records whose changes emit events in ways of their own.
 const OTHERS: [&str; 2] = ["Conversation", "Delivery"];
 
 /// The names of all records that are declared with a list.
@@ -36,10 +36,10 @@ fn listed() -> BTreeSet<String> {
 /// The events of a new record follow from its line in the table of events, so no record may be missing there.
 #[test]
 fn each_listed_record_has_events() {
-    let told: BTreeSet<String> = RECORDS.iter().map(|kinds| kinds.record.to_owned()).collect();
+    let emitting: BTreeSet<String> = RECORDS.iter().map(|kinds| kinds.record.to_owned()).collect();
     let others: BTreeSet<String> = OTHERS.iter().map(|name| (*name).to_owned()).collect();
-    assert_eq!(listed(), &told | &others);
-    assert!(told.is_disjoint(&others));
+    assert_eq!(listed(), &emitting | &others);
+    assert!(emitting.is_disjoint(&others));
 }
 
 /// An organisation with a webhook at `/hook`.
@@ -100,7 +100,7 @@ fn of(counts: &[(&str, usize)]) -> BTreeMap<String, usize> {
 }
 
 #[tokio::test]
-async fn a_record_is_told_when_it_is_made_changed_and_removed() {
+async fn a_record_emits_events_when_made_changed_and_removed() {
     let hook = Subscriber::of(json!({"events": ["tag.*"]})).await;
     let tag = hook.post("/api/v1/tag", json!({"name": "VIP"})).await;
     let path = format!("/api/v1/tag/{}", id_of(&tag));
@@ -134,7 +134,7 @@ async fn a_change_that_an_answer_does_not_show_is_no_event() {
 }
 
 #[tokio::test]
-async fn a_conversation_is_told_from_its_opening_to_its_end() {
+async fn a_conversation_emits_events_from_its_opening_to_its_end() {
     let hook = Subscriber::of(json!({"events": ["conversation.*", "message.created"]})).await;
     let assistant = hook.post("/api/v1/assistant", json!({})).await;
     let opened = hook.setup.open(&hook.org, &assistant).await;
@@ -143,7 +143,7 @@ async fn a_conversation_is_told_from_its_opening_to_its_end() {
         hook.post(&said, json!({"sender_type": "user", "text": text})).await;
     }
     assert_eq!(hook.types().await, of(&[("conversation.opened", 1), ("message.created", 2)]));
-    // New messages are told once a minute, with all that was said.
+    // New messages emit one event a minute, with all that was said.
     hook.setup.minutes(1).await;
     hook.setup.minutes(1).await;
     let events = hook.received("/hook").await;
@@ -166,7 +166,7 @@ async fn a_conversation_is_told_from_its_opening_to_its_end() {
 }
 
 #[tokio::test]
-async fn no_update_is_told_of_a_conversation_that_has_changed_since() {
+async fn a_conversation_that_has_changed_since_emits_no_update() {
     let hook = Subscriber::of(json!({"events": ["conversation.*"]})).await;
     let assistant = hook.post("/api/v1/assistant", json!({})).await;
     let opened = hook.setup.open(&hook.org, &assistant).await;

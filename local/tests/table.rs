@@ -191,7 +191,7 @@ async fn campaign(seen: &mut Seen) {
     setup.minutes(3).await;
     sender.texts_when_closed().await;
     assert!(!setup.outbox(&sender.org, webhook).await.is_empty());
-    // The stream may tell of a closed conversation twice.
+    // The stream may deliver the change of a closed conversation twice.
     let changes = Stream::changes(&setup.stack.database).unwrap();
     let is_closed = |change: &&Value| change["dynamodb"]["NewImage"]["status"]["S"] == "closed";
     handle(&setup.stack, &changes.iter().filter(is_closed).cloned().collect::<Vec<_>>()).await;

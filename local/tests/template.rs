@@ -226,7 +226,7 @@ fn roles(functions: &[Function], called: &BTreeMap<String, BTreeSet<String>>) ->
             allow(&read, "!GetAtt Table.StreamArn");
             allow(&["dynamodb:ListStreams"], "!Sub ${Table.Arn}/stream/*");
         }
-        if functions[0].kind == "StreamConsumer" || told_of_objects().contains(&functions[0].name) {
+        if functions[0].kind == "StreamConsumer" || notified_of_objects().contains(&functions[0].name) {
             allow(&["s3:PutObject"], "!Sub ${FailedRecordsBucket.Arn}/*");
             allow(&[LIST_BUCKET], "!GetAtt FailedRecordsBucket.Arn");
         }
@@ -234,9 +234,9 @@ fn roles(functions: &[Function], called: &BTreeMap<String, BTreeSet<String>>) ->
     text
 }
 
-/// The functions that are told of new objects.
-fn told_of_objects() -> Vec<String> {
-    Template::read_once(&root().join("template.yaml")).unwrap().told_of_objects
+/// The functions that are notified of new objects.
+fn notified_of_objects() -> Vec<String> {
+    Template::read_once(&root().join("template.yaml")).unwrap().notified_of_objects
 }
 
 /// The allowed actions on each resource of the buckets.

@@ -12,8 +12,8 @@ use crate::support::generated::read;
 use crate::support::records::{ACME_ORG, NOBODYS};
 use crate::support::sending::{Org, Setup, id_of};
 
-/// Tells `note-upload` of an object, and returns its answer.
-async fn told(stack: &Stack, object: &Value) -> Value {
+/// Notifies `note-upload` of an object, and returns its answer.
+async fn notify(stack: &Stack, object: &Value) -> Value {
     let answer = stack.gateway.invoke_by_name("NoteUploadFunction", object.to_string().as_bytes()).await;
     assert!(!answer.headers.contains_key("x-amz-function-error"), "{}", answer.body);
     serde_json::from_str(&answer.body).unwrap()
@@ -67,7 +67,7 @@ async fn an_upload_to_a_signed_address_is_noted() {
 }
 
 #[tokio::test]
-async fn the_bytes_of_a_request_are_told_like_an_upload() {
+async fn the_bytes_of_a_request_emit_the_event_of_an_upload() {
     let (setup, org, path) = listening().await;
     let file = setup.post(&org, &path, json!({"content": "Soup"})).await;
     assert_eq!(file["uploaded_at"], Value::Null);
@@ -83,7 +83,7 @@ async fn the_bytes_of_a_request_are_told_like_an_upload() {
     let object = json!({
         "key": format!("{}/{}", org.id, id_of(&file)), "size_bytes": 4, "put_at": event["data"]["uploaded_at"],
     });
-    let again = told(&setup.stack, &object).await;
+    let again = notify(&setup.stack, &object).await;
     assert_eq!(again, json!({"datasourcefile_id": file["id"], "changed": false}));
     setup.settle().await;
     assert_eq!(received(&setup).len(), 2);
@@ -94,7 +94,7 @@ async fn the_later_of_two_uploads_counts_in_any_order() {
     let (stack, file) = (stack().await, demo_id('a', "datasourcefile_id"));
     for (second, changed, wanted) in [(10, true, 10), (10, false, 10), (5, false, 10), (20, true, 20), (10, false, 20)]
     {
-        let answer = told(&stack, &object(&file, second)).await;
+        let answer = notify(&stack, &object(&file, second)).await;
         assert_eq!(answer, json!({"datasourcefile_id": file, "changed": changed}), "{second}");
         let at = format!("2026-02-01T12:00:{wanted:02}.000Z");
         assert_eq!(uploaded_at(&stack, &file).await, at, "{second}");
@@ -112,11 +112,11 @@ async fn an_object_of_no_file_changes_nothing() {
     // An empty object blocks a late upload.
     objects.push(json!({"key": format!("{ACME_ORG}/{file}"), "size_bytes": 0, "put_at": "2026-02-01T12:00:00Z"}));
     for object in objects {
-        assert_eq!(told(&stack, &object).await, json!({"datasourcefile_id": null, "changed": false}), "{object}");
+        assert_eq!(notify(&stack, &object).await, json!({"datasourcefile_id": null, "changed": false}), "{object}");
     }
     assert_eq!(everything(&stack).await, before);
     data(&stack.answer(&call("DELETE", &format!("/api/v1/datasource/datasourcefile/{file}"), ACME)).await);
-    let of_deleted = told(&stack, &object(&file, 1)).await;
+    let of_deleted = notify(&stack, &object(&file, 1)).await;
     assert_eq!(of_deleted, json!({"datasourcefile_id": null, "changed": false}));
 }
 
@@ -167,5 +167,5 @@ async fn the_rule_passes_on_what_the_function_reads() {
     }
     let input: Value = serde_json::from_str(&input).unwrap();
     assert_eq!(input, object(&demo_id('a', "datasourcefile_id"), 10));
-    assert_eq!(told(&stack().await, &input).await["changed"], true);
+    assert_eq!(notify(&stack().await, &input).await["changed"], true);
 }

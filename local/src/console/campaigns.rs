@@ -6,13 +6,14 @@ use serde_json::Value;
 use shared::routes;
 use shared::values::time::Timestamp;
 
-use super::cells::{RecordNames, address, name_of, short};
+use super::cells::{address, short};
 use super::described;
 use super::fields::words;
 use super::markup::{Tone, button, card, facts, member, moment_of, progress, rows, shares, state, time_of};
 use super::samples::{CampaignSample, STATUSES};
 use super::{Asked, Console, ROWS, Shown};
-use crate::api::OrganisationWithKey;
+use crate::api::{ApiRequest, OrganisationWithKey};
+use crate::names::{KnownNames, name_of};
 
 /// The size of the chart, in its own units.
 const WIDTH: u64 = 720;
@@ -25,7 +26,7 @@ impl Console {
         if let Some(id) = &asked.campaign {
             return self.campaign(organisation, id).await;
         }
-        let campaigns = self.api.newest(organisation, &routes::LIST_CAMPAIGNS, &[], ROWS).await?;
+        let campaigns = self.api.newest(organisation, &routes::LIST_CAMPAIGNS, ROWS).await?;
         let listed: Vec<_> = campaigns.iter().map(|campaign| listed(organisation, campaign)).collect();
         let headings = ["Campaign", "Status", "Progress", "Contacts", "Begun", ""];
         let new = described::record("campaign").map(|record| address(organisation, record, None, &[]));
@@ -37,9 +38,9 @@ impl Console {
     }
 
     async fn campaign(&self, organisation: &OrganisationWithKey, id: &str) -> Shown {
-        let of = [("campaign_id", id)];
-        let campaign = self.api.ask(organisation, &routes::READ_CAMPAIGN, &of, "", "").await?;
-        let contacts = self.api.ask(organisation, &routes::LIST_CAMPAIGN_CONTACTS, &of, CONTACTS, "").await?;
+        let of_it = |route| ApiRequest::of(route).parameter("campaign_id", id);
+        let campaign = self.api.ask(organisation, of_it(&routes::READ_CAMPAIGN)).await?;
+        let contacts = self.api.ask(organisation, of_it(&routes::LIST_CAMPAIGN_CONTACTS).query(CONTACTS)).await?;
         let contacts = contacts["items"].as_array().cloned().unwrap_or_default();
         let names = self.names(organisation, contacts.iter().chain([&campaign])).await;
         let now = self.clock.now();
@@ -48,14 +49,14 @@ impl Console {
         if samples.is_empty() {
             samples.push(CampaignSample::of(&campaign, now));
         }
-        let listed: Vec<_> = contacts.iter().map(|contact| contact_row(organisation, contact, &names)).collect();
+        let listed: Vec<_> = contacts.iter().map(|contact| contact_row(organisation, contact, names)).collect();
         let outcomes = campaign["outcomes"].as_object().into_iter().flatten();
         let outcomes: Vec<_> = outcomes
             .filter_map(|(name, count)| Some((words(name), count.as_u64().filter(|count| *count > 0)?)))
             .collect();
         Ok(html! {
             section.card {
-                div.live #campaign { (head(organisation, &campaign, &names)) }
+                div.live #campaign { (head(organisation, &campaign, names)) }
                 (controls(organisation, id))
             }
             (card("Statuses over time", &html! {
@@ -123,29 +124,29 @@ fn controls(organisation: &OrganisationWithKey, id: &str) -> Markup {
 }
 
 /// What a campaign is, and how far.
-fn head(organisation: &OrganisationWithKey, campaign: &Value, names: &RecordNames) -> Markup {
+fn head(organisation: &OrganisationWithKey, campaign: &Value, names: &KnownNames) -> Markup {
     let id = member(campaign, "id");
     let link = |name: &str| {
         let (id, record) = (campaign[name].as_str()?, described::referred(name)?);
-        let shown = names.get(id).cloned().unwrap_or_else(|| short(id));
+        let shown = names.find(record.name, id).unwrap_or_else(|| short(id));
         Some(html! { a href=(address(organisation, record, Some(id), &[])) { (shown) } })
     };
     let own = described::record("campaign").map(|record| address(organisation, record, Some(id), &[]));
-    let mut told = vec![("Status", state(member(campaign, "status")))];
+    let mut shown = vec![("Status", state(member(campaign, "status")))];
     for (name, member) in [("Widget", "widget_id"), ("Assistant", "assistant_id")] {
-        told.extend(link(member).map(|link| (name, link)));
+        shown.extend(link(member).map(|link| (name, link)));
     }
     for (name, member) in [("Begun", "created_at"), ("Last run", "last_run_at"), ("Next run", "next_run_at")] {
         if !campaign[member].is_null() {
-            told.push((name, moment_of(&campaign[member])));
+            shown.push((name, moment_of(&campaign[member])));
         }
     }
-    told.extend(own.map(|own| ("Record", html! { a href=(own) { "All members" } })));
+    shown.extend(own.map(|own| ("Record", html! { a href=(own) { "All members" } })));
     html! {
         h2 { (name_of(campaign).unwrap_or_else(|| short(id))) }
         @if !campaign["name"].is_null() { p.quiet { (member(campaign, "message")) } }
         (shares(&parts(campaign)))
-        (facts(&told))
+        (facts(&shown))
     }
 }
 
@@ -216,10 +217,10 @@ fn numbers(samples: &[CampaignSample]) -> Markup {
 }
 
 /// A contact of the campaign.
-fn contact_row(organisation: &OrganisationWithKey, contact: &Value, names: &RecordNames) -> Markup {
+fn contact_row(organisation: &OrganisationWithKey, contact: &Value, names: &KnownNames) -> Markup {
     let link = |name: &str| {
         let (id, record) = (contact[name].as_str()?, described::referred(name)?);
-        let shown = names.get(id).cloned().unwrap_or_else(|| short(id));
+        let shown = names.find(record.name, id).unwrap_or_else(|| short(id));
         Some(html! { a href=(address(organisation, record, Some(id), &[])) title=(id) { (shown) } })
     };
     let chat = contact["conversation_id"]

@@ -1,50 +1,49 @@
 //! Values of records on a page: ids as links to their records by name, times, words, JSON.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use futures_util::future::join_all;
 use maud::{Markup, html};
 use serde_json::Value;
 
 use super::described::{self, PageRecord};
-use super::fields::{FieldInput, InputField, NAMES};
+use super::fields::{FieldInput, InputField};
 use super::markup::{moment_of, pretty, state};
 use super::{Console, ROWS};
-use crate::api::OrganisationWithKey;
+use crate::api::{ApiRequest, OrganisationWithKey};
+use crate::names::{KnownNames, cut, name_of};
 
-/// The most characters of a text in a column, and of a name.
-const SHORT: usize = 80;
 /// The most records that are read for the names on a page.
 const READ: usize = 100;
 
-/// The names of records by their ids.
-pub type RecordNames = BTreeMap<String, String>;
-
 impl Console {
-    /// The names of the records to which `items` refer.
+    /// The names of records. Those to which `items` refer are read if they are not known yet.
     pub(super) async fn names<'a>(
         &self,
         organisation: &OrganisationWithKey,
         items: impl Iterator<Item = &'a Value>,
-    ) -> RecordNames {
-        let mut wanted = BTreeSet::new();
+    ) -> &KnownNames {
+        let (names, mut unknown) = (&self.journal.names, BTreeSet::new());
         for (member, value) in items.filter_map(Value::as_object).flatten() {
             let ids = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
             let Some(read) = described::referred(member).and_then(PageRecord::read) else { continue };
-            // The name of a record within another one is not known without this other one.
+            let is_unknown = |id: &&str| names.find(read.route.record, id).is_none();
+            // A record within another one cannot be read without this other one.
             if read.route.parameters().count() == 1 {
-                wanted.extend(ids.iter().filter_map(Value::as_str).map(|id| (read.route.name, id)));
+                let ids = ids.iter().filter_map(Value::as_str).filter(is_unknown);
+                unknown.extend(ids.map(|id| (read.route.name, id)));
             }
         }
-        let named = wanted.into_iter().take(READ).filter_map(|(read, id)| {
+        let learned = unknown.into_iter().take(READ).filter_map(|(read, id)| {
             let route = described::operation(read)?.route;
             let parameter = route.parameters().next()?;
             Some(async move {
-                let read = self.api.ask(organisation, route, &[(parameter, id)], "", "").await.ok()?;
-                Some((id.to_owned(), name_of(&read)?))
+                let read = self.api.ask(organisation, ApiRequest::of(route).parameter(parameter, id)).await;
+                names.learn(route, &read.unwrap_or_default());
             })
         });
-        join_all(named).await.into_iter().flatten().collect()
+        join_all(learned).await;
+        names
     }
 
     /// The ids and names of the newest records that the member `name` may refer to; none where they are within others.
@@ -53,23 +52,17 @@ impl Console {
         let Some(list) = list.filter(|list| list.route.parameters().next().is_none() && !list.has_cursor) else {
             return Vec::new();
         };
-        let newest = self.api.newest(organisation, list.route, &[], ROWS).await.unwrap_or_default();
-        let named = newest.iter().filter_map(|record| {
-            let id = record["id"].as_str()?;
-            Some((id.to_owned(), name_of(record).unwrap_or_else(|| short(id))))
-        });
-        named.collect()
+        named(&self.api.newest(organisation, list.route, ROWS).await.unwrap_or_default())
     }
 }
 
-/// The name of a record, from its members that name it.
-pub fn name_of(record: &Value) -> Option<String> {
-    let text = |name: &str| record[name].as_str().filter(|text| !text.trim().is_empty());
-    let full: Vec<_> = ["first_name", "last_name"].into_iter().filter_map(text).collect();
-    if !full.is_empty() {
-        return Some(cut(&full.join(" ")));
-    }
-    NAMES.into_iter().find_map(text).map(cut)
+/// The ids and names of records.
+pub fn named(records: &[Value]) -> Vec<(String, String)> {
+    let named = records.iter().filter_map(|record| {
+        let id = record["id"].as_str()?;
+        Some((id.to_owned(), name_of(record).unwrap_or_else(|| short(id))))
+    });
+    named.collect()
 }
 
 /// The end of an id: ids that were made in the same second begin alike.
@@ -81,14 +74,6 @@ pub fn short(id: &str) -> String {
 /// The end of an id, as a button that copies the whole of it.
 pub fn id_to_copy(id: &str) -> Markup {
     html! { button.id type="button" data-copy=(id) title=(id) { (short(id)) } }
-}
-
-/// The beginning of a text.
-pub fn cut(text: &str) -> String {
-    match text.char_indices().nth(SHORT) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
 }
 
 /// Names and values as the query of an address.
@@ -113,10 +98,10 @@ pub fn address(
 }
 
 /// The value of `field` of `item`.
-pub fn cell(organisation: &OrganisationWithKey, field: &InputField, item: &Value, names: &RecordNames) -> Markup {
+pub fn cell(organisation: &OrganisationWithKey, field: &InputField, item: &Value, names: &KnownNames) -> Markup {
     let value = &item[&field.name];
     let linked = |record: &'static PageRecord, id: &str| {
-        let name = names.get(id).cloned().unwrap_or_else(|| short(id));
+        let name = names.find(record.name, id).unwrap_or_else(|| short(id));
         // A record within another one is found by the id of the other one.
         let parents: Vec<_> = parents(record, item).collect();
         html! { a href=(address(organisation, record, Some(id), &parents)) title=(id) { (name) } }
@@ -139,10 +124,10 @@ pub fn cell(organisation: &OrganisationWithKey, field: &InputField, item: &Value
 }
 
 /// The same with room: JSON on several lines, and texts as they are.
-pub fn wide_cell(organisation: &OrganisationWithKey, field: &InputField, item: &Value, names: &RecordNames) -> Markup {
+pub fn wide_cell(organisation: &OrganisationWithKey, field: &InputField, item: &Value, names: &KnownNames) -> Markup {
     let value = &item[&field.name];
     match value {
-        Value::String(text) if text.chars().count() > SHORT => html! { div.text { (text) } },
+        Value::String(text) if cut(text) != *text => html! { div.text { (text) } },
         Value::Array(list) if list.is_empty() => html! { span.quiet { "none" } },
         Value::Object(members) if members.is_empty() => html! { span.quiet { "none" } },
         Value::Array(_) if target(&field.name, item).is_some() => cell(organisation, field, item, names),

@@ -1,14 +1,14 @@
 // Keeps the page up to date: its live sections are fetched again when something has changed. Sends what its forms say. The server escapes all that it writes.
-const told = document.querySelector("#told");
+const notice = document.querySelector("#notice");
 const shown = new Map();
 let fetching = false;
 let changed = false;
 let hides = 0;
 
-function tell(message) {
-  told.textContent = message;
+function show(message) {
+  notice.textContent = message;
   clearTimeout(hides);
-  hides = setTimeout(() => { told.textContent = ""; }, 8000);
+  hides = setTimeout(() => { notice.textContent = ""; }, 8000);
 }
 
 // The clock of the server, which may be ahead of this machine.
@@ -112,7 +112,7 @@ document.addEventListener("submit", async (event) => {
     else if (input.value === "") fields[input.name] = null;
     else fields[input.name] = input.type === "number" || "number" in input.dataset ? Number(input.value) : input.value;
   }
-  told.textContent = "";
+  notice.textContent = "";
   const answer = await fetch(form.getAttribute("action"), { method: form.dataset.method, body: JSON.stringify(fields) });
   const says = await answer.json();
   showAnswer(form, says);
@@ -120,9 +120,9 @@ document.addEventListener("submit", async (event) => {
     location.assign(says.to);
     return;
   }
-  tell(says.error ?? says.told ?? form.dataset.done);
+  show(says.error ?? says.message ?? form.dataset.done);
   if (!says.error) form.reset();
-  else if (says.issues?.length) tell(`${says.error} ${says.issues.length} of the fields are not accepted.`);
+  else if (says.issues?.length) show(`${says.error} ${says.issues.length} of the fields are not accepted.`);
 });
 
 // A filter applies as soon as it is chosen.
@@ -137,5 +137,5 @@ document.addEventListener("click", async (event) => {
   event.preventDefault();
   const text = copied.href ? await (await fetch(copied.href)).text() : copied.dataset.copy || copied.parentElement.querySelector("pre").textContent;
   await navigator.clipboard.writeText(text);
-  tell("Copied.");
+  show("Copied.");
 });

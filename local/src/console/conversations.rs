@@ -7,12 +7,13 @@ use serde_json::Value;
 use shared::routes;
 use shared::values::time::Timestamp;
 
-use super::cells::{RecordNames, address, cut, short};
+use super::cells::{address, short};
 use super::described::{self, PageRecord};
 use super::fields::words;
 use super::markup::{button, form, member, moment_of, state};
 use super::{Asked, Console, ROWS, Shown};
-use crate::api::OrganisationWithKey;
+use crate::api::{ApiRequest, OrganisationWithKey};
+use crate::names::{KnownNames, cut};
 
 /// How many seconds an answer is awaited until the page says that there is none.
 const PATIENCE: i64 = 60;
@@ -22,7 +23,7 @@ const PREVIEWED: usize = 30;
 
 impl Console {
     pub(super) async fn conversations(&self, organisation: &OrganisationWithKey, asked: &Asked) -> Shown {
-        let conversations = self.api.newest(organisation, &routes::LIST_CONVERSATIONS, &[], ROWS).await?;
+        let conversations = self.api.newest(organisation, &routes::LIST_CONVERSATIONS, ROWS).await?;
         let names = self.names(organisation, conversations.iter()).await;
         let mut listed = Vec::new();
         for conversation in &conversations {
@@ -31,7 +32,7 @@ impl Console {
                 0..PREVIEWED => self.last_message(organisation, conversation).await,
                 _ => String::new(),
             };
-            listed.push(entry(organisation, conversation, &last, is_open, &names));
+            listed.push(entry(organisation, conversation, &last, is_open, names));
         }
         let assistants = self.choices(organisation, "assistant_id").await;
         let choice = html! {
@@ -62,23 +63,26 @@ impl Console {
 
     /// The message that was said last, cut.
     async fn last_message(&self, organisation: &OrganisationWithKey, conversation: &Value) -> String {
-        let of = [("conversation_id", member(conversation, "id"))];
-        let newest =
-            self.api.ask(organisation, &routes::READ_CONVERSATION_TRANSCRIPT, &of, "size=1&order=desc", "").await;
+        let transcript = ApiRequest::of(&routes::READ_CONVERSATION_TRANSCRIPT).query("size=1&order=desc");
+        let transcript = transcript.parameter("conversation_id", member(conversation, "id"));
+        let newest = self.api.ask(organisation, transcript).await;
         newest.map(|newest| cut(member(&newest["items"][0], "text"))).unwrap_or_default()
     }
 
     async fn chat(&self, organisation: &OrganisationWithKey, id: &str) -> Shown {
         let of = [("conversation_id", id)];
+        let request = |route| ApiRequest::of(route).parameters(of);
         // What the conversation has of its messages is read below.
-        let conversation = self.api.ask(organisation, &routes::READ_CONVERSATION, &of, "size=1", "").await?;
-        let messages = self.api.newest(organisation, &routes::READ_CONVERSATION_TRANSCRIPT, &of, ROWS).await?;
+        let conversation = self.api.ask(organisation, request(&routes::READ_CONVERSATION).query("size=1")).await?;
+        let messages = self.api.newest(organisation, request(&routes::READ_CONVERSATION_TRANSCRIPT), ROWS).await?;
         let names = self.names(organisation, std::iter::once(&conversation)).await;
-        let assistant = names.get(member(&conversation, "assistant_id")).map_or("The assistant", String::as_str);
-        let person = names.get(member(&conversation, "contact_id")).map_or("The user", String::as_str);
+        let name =
+            |record, id, other: &str| names.find(record, member(&conversation, id)).unwrap_or_else(|| other.to_owned());
+        let assistant = name("assistant", "assistant_id", "The assistant");
+        let person = name("contact", "contact_id", "The user");
         let who = |sender: &str| match sender {
-            "user" => person.to_owned(),
-            "bot" => assistant.to_owned(),
+            "user" => person.clone(),
+            "bot" => assistant.clone(),
             other => words(other),
         };
         let awaited = if conversation["status"] == "open" { self.awaited(messages.first()) } else { None };
@@ -90,7 +94,7 @@ impl Console {
             section.chat #conversation {
                 header.live #chat-head {
                     div { strong { (who("user")) } " with " strong { (assistant) } " " (state(member(&conversation, "status"))) }
-                    (links(organisation, &conversation, &names))
+                    (links(organisation, &conversation, names))
                 }
                 div.transcript tabindex="0" role="log" aria-label="Messages" {
                     div.live #transcript {
@@ -126,15 +130,15 @@ fn entry(
     conversation: &Value,
     last: &str,
     is_open: bool,
-    names: &RecordNames,
+    names: &KnownNames,
 ) -> Markup {
     let id = member(conversation, "id");
-    let with =
-        names.get(member(conversation, "contact_id")).or_else(|| names.get(member(conversation, "assistant_id")));
+    let name = |record, id| names.find(record, member(conversation, id));
+    let with = name("contact", "contact_id").or_else(|| name("assistant", "assistant_id"));
     html! {
         li {
             a href=(format!("/console/conversations?org={}&conversation={id}", organisation.name)) aria-current=[is_open.then_some("true")] {
-                span.row { strong { (with.cloned().unwrap_or_else(|| short(id))) } (state(member(conversation, "status"))) }
+                span.row { strong { (with.unwrap_or_else(|| short(id))) } (state(member(conversation, "status"))) }
                 span.row.quiet {
                     span.last { @if last.is_empty() { "Nothing was said yet" } @else { (last) } }
                     (moment_of(&conversation["updated_at"]))
@@ -156,11 +160,11 @@ fn bubble(message: &Value, who: &str) -> Markup {
 }
 
 /// Links to the records around the conversation, and to its own page.
-fn links(organisation: &OrganisationWithKey, conversation: &Value, names: &RecordNames) -> Markup {
+fn links(organisation: &OrganisationWithKey, conversation: &Value, names: &KnownNames) -> Markup {
     let of = ["contact_id", "widget_id", "assistant_id"];
     let linked = of.into_iter().filter_map(|name| {
         let (id, record): (&str, &PageRecord) = (conversation[name].as_str()?, described::referred(name)?);
-        let shown = names.get(id).cloned().unwrap_or_else(|| short(id));
+        let shown = names.find(record.name, id).unwrap_or_else(|| short(id));
         Some(html! { span { (words(name)) " " a href=(address(organisation, record, Some(id), &[])) { (shown) } } })
     });
     let own =

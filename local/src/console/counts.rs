@@ -8,7 +8,7 @@ use shared::routes;
 
 use super::markup::{member, rows};
 use super::{Console, Shown};
-use crate::api::OrganisationWithKey;
+use crate::api::{ApiRequest, OrganisationWithKey};
 
 /// The height of a chart, and the width of the bar of a day with the space beside it.
 const HEIGHT: u64 = 120;
@@ -18,8 +18,8 @@ impl Console {
     pub(super) async fn counts(&self, organisation: &OrganisationWithKey) -> Shown {
         let mut charts = Vec::new();
         for metric in Metric::WORDS {
-            let query = format!("metric={metric}&group_by=day");
-            let answer = self.api.ask(organisation, &routes::READ_ANALYTICS, &[], &query, "").await?;
+            let counts = ApiRequest::of(&routes::READ_ANALYTICS).query(format!("metric={metric}&group_by=day"));
+            let answer = self.api.ask(organisation, counts).await?;
             charts.push(chart(metric, &answer));
         }
         Ok(html! {
@@ -40,7 +40,7 @@ fn chart(metric: &str, answer: &Value) -> Markup {
     let most = days.iter().map(|(_, count)| *count).max().unwrap_or(1).max(1);
     let (bar, step) = BAR;
     let (width, base) = (days.len().max(1) * step, HEIGHT);
-    let told: Vec<Markup> = answer["rows"].as_array().into_iter().flatten().map(row).collect();
+    let listed: Vec<Markup> = answer["rows"].as_array().into_iter().flatten().map(row).collect();
     html! {
         section.card {
             h2 { (capitalised(&words(metric))) }
@@ -58,7 +58,7 @@ fn chart(metric: &str, answer: &Value) -> Markup {
                     }
                 }
             }
-            (rows(metric, &["Day", "Of", "#Count"], &told, "None in these days."))
+            (rows(metric, &["Day", "Of", "#Count"], &listed, "None in these days."))
         }
     }
 }

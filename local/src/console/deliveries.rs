@@ -17,19 +17,20 @@ use shared::values::time::Timestamp;
 use super::events::{answers, sent, signature};
 use super::markup::{Tone, badge, button, member, moment_of, rows, state, status, time_of};
 use super::{Console, ROWS, Shown};
-use crate::api::OrganisationWithKey;
+use crate::api::{ApiRequest, OrganisationWithKey};
 use crate::inbox::Arrived;
 
 impl Console {
     pub(super) async fn deliveries(&self, organisation: &OrganisationWithKey) -> Shown {
-        let webhooks = self.api.newest(organisation, &routes::LIST_WEBHOOKS, &[], ROWS).await?;
+        let webhooks = self.api.newest(organisation, &routes::LIST_WEBHOOKS, ROWS).await?;
         let arrived = self.inbox.newest(usize::MAX);
         let (mut healths, mut deliveries) = (Vec::new(), Vec::new());
         for webhook in &webhooks {
             let id = member(webhook, "id");
             let health = self.health(organisation, id).await?;
             healths.push(listed(organisation, webhook, &health, health.circuit_is_open(self.clock.now())));
-            let all = self.api.newest(organisation, &routes::LIST_DELIVERIES, &[("webhook_id", id)], ROWS).await?;
+            let list = ApiRequest::of(&routes::LIST_DELIVERIES).parameter("webhook_id", id);
+            let all = self.api.newest(organisation, list, ROWS).await?;
             deliveries.extend(all.into_iter().map(|delivery| (webhook, delivery)));
         }
         // Of several webhooks, the newest delivery comes first.

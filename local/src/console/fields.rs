@@ -6,21 +6,7 @@ use shared::input::schema::capitalised;
 
 use super::described::{self, resolved};
 use super::markup::pretty;
-
-/// Members that name a record, the best name first.
-pub const NAMES: [&str; 11] = [
-    "name",
-    "display_name",
-    "form_name",
-    "intent_name",
-    "email",
-    "phone_number",
-    "domain",
-    "operation",
-    "event",
-    "text",
-    "message",
-];
+use crate::names::NAMES;
 
 /// A text that may be longer than this gets several lines.
 const LONG: u64 = 8192;

@@ -1,4 +1,4 @@
-//! Receives the forms of records: sends the request of the operation, and says what the answer was.
+//! Receives the forms of the pages: sends the request of the operation, and says what the answer was.
 
 use std::sync::Arc;
 
@@ -15,8 +15,9 @@ use super::described::{self, PageOperation};
 use super::fields::body;
 use super::markup::pretty;
 use super::record::next_address;
+use super::requests::location;
 use super::{Asked, Console};
-use crate::api::OrganisationWithKey;
+use crate::api::{ApiRequest, OrganisationWithKey};
 use crate::http::Answer;
 use crate::journal;
 
@@ -36,18 +37,27 @@ pub(super) async fn send(
     let (of_path, others): (Vec<_>, Vec<_>) = given.into_iter().partition(|(name, _)| names.contains(&name.as_str()));
     let path: Vec<_> =
         of_path.iter().map(|(name, value)| (name.as_str(), value.as_str().unwrap_or_default())).collect();
-    let (mut query, mut sent) = (String::new(), String::new());
+    let mut request = ApiRequest::of(operation.route).parameters(path.iter().copied());
     if operation.route.method == "GET" {
         let texts = others.iter().filter_map(|(name, value)| Some((name.as_str(), value.as_str()?)));
-        query = query_of(texts.filter(|(_, value)| !value.is_empty()));
+        request = request.query(query_of(texts.filter(|(_, value)| !value.is_empty())));
     } else if !(operation.body.is_empty() && others.is_empty()) {
-        sent = Value::Object(body(operation, others.into_iter().collect())).to_string();
+        request = request.body(&Value::Object(body(operation, others.into_iter().collect())));
     }
-    let answer = console.api.request_with(organisation, operation.route, &path, &query, &sent).await;
+    let answer = console.api.request(organisation, request).await;
     // The form has sent its request, even if the API refuses it.
-    let message = said(organisation, operation, &path, &answer);
-    let stays = asked.stay.is_some() && message["error"].is_null();
-    Ok(Json(if stays { json!({"told": message["told"]}) } else { message }))
+    Ok(Json(match asked.stay {
+        Some(_) => line(&answer),
+        None => said(organisation, operation, &path, &answer),
+    }))
+}
+
+/// An answer in one line, for a page that stays: its forms have no place for an issue.
+fn line(answer: &Answer) -> Value {
+    let issues = journal::issues(answer).into_iter().map(|issue| format!("{} {}", location(&issue.loc), issue.msg));
+    let issues: Vec<_> = issues.collect();
+    let line = format!("Answered {}. {}", answer.status, issues.join("; "));
+    json!({if answer.status >= 400 { "error" } else { "message" }: line.trim_end()})
 }
 
 /// What the page says about an answer: the issues beside their fields, the place to go to, or the answer itself.
@@ -63,7 +73,7 @@ fn said(
         for issue in journal::issues(answer) {
             match field_of(operation.route, &operation.body, &issue.loc) {
                 Some((name, place)) => issues.push(json!({"field": name, "says": format!("{place}{}", issue.msg)})),
-                None => others += &format!(" {} {}", issue.loc, issue.msg),
+                None => others += &format!(" {} {}", location(&issue.loc), issue.msg),
             }
         }
         return json!({"error": others, "issues": issues});
@@ -75,8 +85,8 @@ fn said(
         .as_object()
         .is_some_and(|members| members.iter().any(|(name, value)| is_secret_name(name) && value.is_string()));
     match next_address(organisation, operation, path, &data).filter(|_| !has_secret) {
-        Some(to) => json!({"told": line, "to": to}),
-        None => json!({"told": line, "answer": pretty(&data)}),
+        Some(to) => json!({"message": line, "to": to}),
+        None => json!({"message": line, "answer": pretty(&data)}),
     }
 }
 

@@ -80,15 +80,15 @@ impl KeyForm {
 
     /// The placeholders of the form, and what stands in their place.
     fn placeholders(&self) -> Vec<(&str, &'static str)> {
-        let mut told: Vec<(&str, &'static str)> = Vec::new();
+        let mut meanings: Vec<(&str, &'static str)> = Vec::new();
         for name in placeholders_of(&self.pk).chain(placeholders_of(&self.sk)) {
             let meaning = CHART.placeholders.iter().find(|(known, _)| known == name);
             let meaning = meaning.map_or("an id", |(_, meaning)| meaning.as_str());
-            if !told.iter().any(|(known, _)| *known == name) {
-                told.push((name, meaning));
+            if !meanings.iter().any(|(known, _)| *known == name) {
+                meanings.push((name, meaning));
             }
         }
-        told
+        meanings
     }
 }
 

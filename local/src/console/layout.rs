@@ -12,7 +12,7 @@ use super::icons::{self, Icon, icon};
 use super::markup::tabs;
 use super::pages::{self, ConsolePage, Group, PAGES, PageScope};
 use super::{Asked, Console, Shown};
-use crate::api::OrganisationWithKey;
+use crate::api::{ApiRequest, OrganisationWithKey};
 use crate::inbox;
 
 /// The numbers of conversations and campaigns of an organisation at a change, for the side bar.
@@ -80,7 +80,7 @@ impl Console {
                             (self.switch(head.page, head.title.is_some(), head.asked))
                         }
                         main #content {
-                            output #told role="status" {}
+                            output #notice role="status" {}
                             @match shown {
                                 Ok(shown) => { (shown) }
                                 Err(failure) => { p.failure { (failure) } }
@@ -138,7 +138,7 @@ impl Console {
 
     /// The number of records in a list; 0 if the list has no answer.
     async fn total(&self, organisation: &OrganisationWithKey, route: &Route) -> u64 {
-        let list = self.api.ask(organisation, route, &[], "size=1", "").await;
+        let list = self.api.ask(organisation, ApiRequest::of(route).query("size=1")).await;
         list.ok().and_then(|list| list["total"].as_u64()).unwrap_or_default()
     }
 }

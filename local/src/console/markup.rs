@@ -42,8 +42,8 @@ impl Tone {
     pub fn of(state: &str) -> Self {
         match state {
             "active" | "applied" | "completed" | "delivered" | "done" | "enabled" | "open" | "ready_for_use"
-            | "sent" | "stored" => Self::Good,
-            "dead" | "failed" => Self::Bad,
+            | "sent" | "stored" | "trialing" => Self::Good,
+            "dead" | "failed" | "past_due" | "unpaid" => Self::Bad,
             "in_progress" | "paused" | "pending" | "queued" | "ready" | "to_be_run" | "waiting" => Self::Warn,
             _ => Self::Quiet,
         }
@@ -208,7 +208,7 @@ pub fn member<'a>(record: &'a Value, name: &str) -> &'a str {
     record[name].as_str().unwrap_or_default()
 }
 
-/// A form that sends a request of `route` with `fields`, and with the values of `inputs`.
+/// A form that sends a request of `route` with `fields`, and with the values of `inputs`. The page stays.
 pub fn form(
     organisation: &OrganisationWithKey,
     route: &Route,
@@ -219,7 +219,7 @@ pub fn form(
     let of = fields.first().map_or("", |field| field.1);
     html! {
         form id=(format!("{}-{of}", route.name)) data-method="POST"
-            action=(format!("/console/operations/{}?org={}", route.name, organisation.name))
+            action=(format!("/console/forms/{}?org={}&stay=yes", route.name, organisation.name))
         {
             @for (name, value) in fields { input type="hidden" name=(name) value=(value); }
             (inputs)

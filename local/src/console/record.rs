@@ -10,13 +10,14 @@ use serde_json::Value;
 use shared::request::route::Route;
 use shared::routes;
 
-use super::cells::{RecordNames, address, id_to_copy, name_of, parents, short, wide_cell};
+use super::cells::{address, id_to_copy, parents, short, wide_cell};
 use super::described::{self, PageOperation, PageRecord};
 use super::fields::{FieldInput, prose, words};
 use super::layout::Head;
 use super::records::Given;
 use super::{Asked, Console, NO_ORGANISATION, ROWS, Shown, pages};
-use crate::api::OrganisationWithKey;
+use crate::api::{ApiRequest, OrganisationWithKey};
+use crate::names::{KnownNames, name_of};
 
 /// The most pages of a list in which a record is looked for that no operation reads.
 const LOOKED_THROUGH: u64 = 10;
@@ -77,7 +78,7 @@ impl Console {
             div.columns {
                 section.card {
                     h2 { "What it is" }
-                    (members(organisation, record, &found.value, &names))
+                    (members(organisation, record, &found.value, names))
                 }
                 div.operations {
                     (change)
@@ -135,13 +136,13 @@ impl Console {
         let mut path: Vec<_> = parents.iter().map(|(name, id)| (*name, id.as_str())).collect();
         let Some(list) = operation.items.as_ref().map(|_| operation) else {
             path.extend(record.own.map(|own| (own, id)));
-            return self.api.ask(organisation, operation.route, &path, "", "").await.map(Some);
+            return self.api.ask(organisation, ApiRequest::of(operation.route).parameters(path)).await.map(Some);
         };
         let order = if list.query.iter().any(|field| field.name == "order") { "&order=desc" } else { "" };
         let mut place = if list.has_cursor { String::new() } else { "&page=1".to_owned() };
         for _ in 0..LOOKED_THROUGH {
-            let query = format!("size={ROWS}{order}{place}");
-            let mut page = self.api.ask(organisation, list.route, &path, &query, "").await?;
+            let list = ApiRequest::of(list.route).parameters(path.iter().copied());
+            let mut page = self.api.ask(organisation, list.query(format!("size={ROWS}{order}{place}"))).await?;
             let items = page["items"].as_array_mut().into_iter().flatten();
             if let Some(found) = items.into_iter().find(|item| item["id"] == id) {
                 return Ok(Some(found.take()));
@@ -192,8 +193,9 @@ impl Console {
 
     /// The tags of a record, with forms to add and remove one.
     async fn tags(&self, organisation: &OrganisationWithKey, kind: &str, id: &str) -> Shown {
-        let query = format!("entity_type={kind}&entity_id={id}&size={ROWS}");
-        let links = self.api.ask(organisation, &routes::READ_LINK_TAG_ENTITY_LIST, &[], &query, "").await?;
+        let links = ApiRequest::of(&routes::READ_LINK_TAG_ENTITY_LIST);
+        let links = links.query(format!("entity_type={kind}&entity_id={id}&size={ROWS}"));
+        let links = self.api.ask(organisation, links).await?;
         let links = links["items"].as_array().cloned().unwrap_or_default();
         let tags = self.choices(organisation, "tag_id").await;
         let is_linked = |tag: &str| links.iter().any(|link| link["tag_id"] == tag);
@@ -226,7 +228,7 @@ impl Console {
 }
 
 /// The members of a record, with their names.
-fn members(organisation: &OrganisationWithKey, record: &PageRecord, value: &Value, names: &RecordNames) -> Markup {
+fn members(organisation: &OrganisationWithKey, record: &PageRecord, value: &Value, names: &KnownNames) -> Markup {
     let fields = match (record.read(), record.list()) {
         (Some(read), _) => &read.answer[..],
         (None, list) => list.and_then(|list| list.items.as_deref()).unwrap_or_default(),

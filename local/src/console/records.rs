@@ -9,13 +9,14 @@ use futures_util::future::join_all;
 use maud::{Markup, html};
 use serde_json::Value;
 
-use super::cells::{address, cell, id_to_copy, name_of, query_of, short};
+use super::cells::{address, cell, id_to_copy, query_of, short};
 use super::described::{self, PageOperation, PageRecord};
 use super::fields::{InputField, prose, words};
 use super::layout::Head;
 use super::markup::rows;
 use super::{Asked, Console, NO_ORGANISATION, Shown, pages};
-use crate::api::OrganisationWithKey;
+use crate::api::{ApiRequest, OrganisationWithKey};
+use crate::names::name_of;
 
 /// The rows of a page.
 const ROWS_OF_A_PAGE: usize = 25;
@@ -48,7 +49,7 @@ impl Console {
     pub(super) async fn all_records(&self, organisation: &OrganisationWithKey) -> Markup {
         let counted = join_all(described::records().iter().map(async |record| {
             let list = record.list().filter(|list| list.route.parameters().next().is_none() && !list.has_cursor);
-            let page = self.api.ask(organisation, list?.route, &[], "size=1", "").await.ok()?;
+            let page = self.api.ask(organisation, ApiRequest::of(list?.route).query("size=1")).await.ok()?;
             page["total"].as_u64()
         }));
         let counts = counted.await;
@@ -97,7 +98,8 @@ impl Console {
         };
         let path: Vec<_> = request.path.iter().map(|(name, id)| (*name, id.as_str())).collect();
         let query = query_of(request.query.iter().map(|(name, value)| (name.as_str(), value.as_str())));
-        let answer = self.api.ask(organisation, list.route, &path, &query, "").await?;
+        let page = ApiRequest::of(list.route).parameters(path.iter().copied()).query(query);
+        let answer = self.api.ask(organisation, page).await?;
         let items: Vec<_> = answer["items"].as_array().cloned().unwrap_or_default();
         let names = self.names(organisation, items.iter()).await;
         let columns = columns(list, &items);
@@ -111,7 +113,7 @@ impl Console {
                 html! {
                     td.name { a href=(to) { (name_of(item).unwrap_or_else(|| short(id))) } }
                     td { (id_to_copy(id)) }
-                    @for field in &columns { td { (cell(organisation, field, item, &names)) } }
+                    @for field in &columns { td { (cell(organisation, field, item, names)) } }
                 }
             })
             .collect();

@@ -20,7 +20,8 @@ use super::markup::{
 use super::pages::{self, DELIVERIES, EVENTS};
 use super::requests::{address, location};
 use super::table::masked;
-use super::{Asked, Console, ROWS, answer_line};
+use super::{Asked, Console, ROWS};
+use crate::api::ApiRequest;
 use crate::calls::DatabaseCall;
 use crate::http::{Answer, Call};
 use crate::journal::Entry;
@@ -126,10 +127,10 @@ impl Console {
     async fn deliveries_of(&self, entry: &Entry) -> Vec<Value> {
         let Some(organisation) = self.organisation_of(entry) else { return Vec::new() };
         let mut found = Vec::new();
-        let webhooks = self.api.newest(organisation, &routes::LIST_WEBHOOKS, &[], ROWS).await.unwrap_or_default();
+        let webhooks = self.api.newest(organisation, &routes::LIST_WEBHOOKS, ROWS).await.unwrap_or_default();
         for webhook in &webhooks {
-            let of = [("webhook_id", member(webhook, "id"))];
-            let all = self.api.newest(organisation, &routes::LIST_DELIVERIES, &of, ROWS).await.unwrap_or_default();
+            let list = ApiRequest::of(&routes::LIST_DELIVERIES).parameter("webhook_id", member(webhook, "id"));
+            let all = self.api.newest(organisation, list, ROWS).await.unwrap_or_default();
             found.extend(all.into_iter().filter(|delivery| {
                 let trace = self.journal.traces.of_event(member(delivery, "event_id"));
                 trace.as_deref() == Some(entry.request_id.as_str())
@@ -295,7 +296,7 @@ pub(super) async fn again(
     Path(id): Path<String>,
 ) -> Result<Json<Value>, StatusCode> {
     let entry = kept(&console, &id)?;
-    Ok(told(&console.api.send(entry.call.clone()).await))
+    Ok(leads_to(&console.api.send(entry.call.clone()).await))
 }
 
 /// Sends a request with the same method and path, and another query and body.
@@ -316,11 +317,11 @@ pub(super) async fn edited(
         headers.insert("authorization".to_owned(), format!("Bearer {}", organisation.key));
     }
     let Call { method, path, .. } = entry.call.clone();
-    Ok(told(&console.api.send(Call { method, path, query: edited.query, headers, body: edited.body.into() }).await))
+    Ok(leads_to(&console.api.send(Call { method, path, query: edited.query, headers, body: edited.body.into() }).await))
 }
 
-/// The answer of the API, and the page of the request that got it.
-fn told(answer: &Answer) -> Json<Value> {
+/// The page of the request that got this answer.
+fn leads_to(answer: &Answer) -> Json<Value> {
     let to = answer.headers.get("x-request-id").map(|id| format!("{}/{id}", pages::REQUESTS));
-    Json(json!({"told": answer_line(answer), "to": to}))
+    Json(json!({"message": format!("Answered {}.", answer.status), "to": to}))
 }

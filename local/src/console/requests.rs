@@ -8,13 +8,13 @@ use shared::input::schema::capitalised;
 use shared::routes;
 use uuid::Uuid;
 
+use super::described;
 use super::layout::linked;
 use super::markup::{duration, empty, record_link, rows, short_id, status, time_of};
 use super::pages::REQUESTS;
 use super::{Asked, Console};
-use crate::api::OrganisationWithKey;
+use crate::api::{ApiRequest, OrganisationWithKey};
 use crate::journal::Entry;
-use crate::names::record_of;
 
 /// The most requests of the page.
 const MOST: usize = 200;
@@ -109,7 +109,9 @@ impl Console {
     pub(super) fn about(&self, entry: &Entry) -> Vec<AboutRecord> {
         let Some(route) = entry.route() else { return Vec::new() };
         let in_path = route.match_path(&entry.call.path).unwrap_or_default();
-        let ids = in_path.into_iter().map(|(name, id)| (id.to_owned(), record_of(route, name)));
+        let ids = in_path
+            .into_iter()
+            .map(|(name, id)| (id.to_owned(), described::referred(name).map_or(route.record, |record| record.name)));
         let made = entry.made.iter().map(|id| (id.clone(), route.record));
         let mut about: Vec<AboutRecord> = Vec::new();
         for (id, record) in ids.chain(made) {
@@ -128,7 +130,7 @@ impl Console {
             let lists = routes::ALL.iter().filter(|route| route.method == "GET" && route.parameters().next().is_none());
             for route in lists {
                 for organisation in self.api.organisations() {
-                    if let Ok(data) = self.api.ask(organisation, route, &[], "size=100", "").await {
+                    if let Ok(data) = self.api.ask(organisation, ApiRequest::of(route).query("size=100")).await {
                         self.journal.names.learn(route, &data);
                     }
                 }

@@ -84,7 +84,7 @@ pub async fn follow(console: Weak<Console>, mut changes: watch::Receiver<u64>) {
 impl Console {
     async fn note_campaigns(&self) {
         for organisation in self.api.organisations() {
-            let newest = self.api.newest(organisation, &routes::LIST_CAMPAIGNS, &[], ROWS).await;
+            let newest = self.api.newest(organisation, &routes::LIST_CAMPAIGNS, ROWS).await;
             for campaign in newest.iter().flatten() {
                 self.samples.note(campaign, self.clock.now());
             }

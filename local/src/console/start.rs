@@ -17,7 +17,7 @@ use super::markup::{Tone, badge, button, card, empty, member, progress, record_l
 use super::pages::{CAMPAIGNS, CONVERSATIONS, DELIVERIES, EVENTS, REQUESTS};
 use super::requests::request_link;
 use super::{Console, ROWS};
-use crate::api::OrganisationWithKey;
+use crate::api::{ApiRequest, OrganisationWithKey};
 use crate::inbox::Arrived;
 use crate::journal::Entry;
 
@@ -116,7 +116,7 @@ impl Console {
     /// A button that closes an open conversation, and a link to open one where there is none.
     async fn close_step(&self) -> Markup {
         let Some(organisation) = self.api.organisations().first() else { return html! {} };
-        let list = self.api.newest(organisation, &routes::LIST_CONVERSATIONS, &[], ROWS).await.unwrap_or_default();
+        let list = self.api.newest(organisation, &routes::LIST_CONVERSATIONS, ROWS).await.unwrap_or_default();
         let open = list.iter().find(|conversation| conversation["status"] == "open");
         html! {
             p { "Its event arrives in the inbox, signed, and so do its counts." }
@@ -132,7 +132,7 @@ impl Console {
     /// Buttons that make the inbox fail and then send an event there.
     async fn fail_step(&self) -> Markup {
         let Some(organisation) = self.api.organisations().first() else { return html! {} };
-        let list = self.api.newest(organisation, &routes::LIST_WEBHOOKS, &[], ROWS).await.unwrap_or_default();
+        let list = self.api.newest(organisation, &routes::LIST_WEBHOOKS, ROWS).await.unwrap_or_default();
         let enabled = list.iter().find(|webhook| webhook["enabled"] == true);
         html! {
             p { "Let the inbox fail, and send an event there. Then skip time on the page " a href="/console/time" { "Time" } ", and see the retry." }
@@ -172,13 +172,13 @@ impl Console {
     /// The webhooks of an organisation with their health.
     async fn health_of(&self, organisation: &OrganisationWithKey) -> Vec<Markup> {
         let mut lines = Vec::new();
-        let webhooks = self.api.newest(organisation, &routes::LIST_WEBHOOKS, &[], ROWS).await.unwrap_or_default();
+        let webhooks = self.api.newest(organisation, &routes::LIST_WEBHOOKS, ROWS).await.unwrap_or_default();
         for webhook in &webhooks {
             let id = member(webhook, "id");
             let is_open =
                 self.health(organisation, id).await.is_ok_and(|health| health.circuit_is_open(self.clock.now()));
-            let stats = self.api.ask(organisation, &routes::READ_DELIVERY_STATS, &[("webhook_id", id)], "", "").await;
-            let stats = stats.unwrap_or_default();
+            let stats = ApiRequest::of(&routes::READ_DELIVERY_STATS).parameter("webhook_id", id);
+            let stats = self.api.ask(organisation, stats).await.unwrap_or_default();
             let sum = |name: &str| {
                 stats["hours"].as_array().into_iter().flatten().filter_map(|hour| hour[name].as_u64()).sum::<u64>()
             };
@@ -198,7 +198,7 @@ impl Console {
 
     /// The campaigns of an organisation that are under way.
     async fn under_way(&self, organisation: &OrganisationWithKey) -> Vec<Markup> {
-        let all = self.api.newest(organisation, &routes::LIST_CAMPAIGNS, &[], ROWS).await.unwrap_or_default();
+        let all = self.api.newest(organisation, &routes::LIST_CAMPAIGNS, ROWS).await.unwrap_or_default();
         let under_way = all.iter().filter(|campaign| UNDER_WAY.contains(&member(campaign, "status")));
         under_way.map(|campaign| campaign_line(organisation, campaign)).collect()
     }

@@ -119,5 +119,5 @@ pub(super) async fn skip(
     let done = console.schedules.minute().await;
     console.journal.changed();
     done.map_err(|trouble| failed(trouble.to_string()))?;
-    Ok(Json(json!({"told": report})))
+    Ok(Json(json!({"message": report})))
 }

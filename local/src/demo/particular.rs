@@ -2,7 +2,7 @@
 //! messages, deliveries.
 
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use shared::records::campaign;
 use shared::records::campaign::{Campaign, CampaignContact, ContactStatus, Unreached};
 use shared::records::conversation;
@@ -22,7 +22,8 @@ use shared::values::json::JsonObject;
 use shared::values::time::Timestamp;
 
 use crate::Trouble;
-use crate::demo::{CreateRequest, Loader, appended, id_of, record_of, trouble};
+use crate::api::ApiRequest;
+use crate::demo::{Loader, appended, id_of, record_of, request_of_all, trouble};
 
 /// The year 2100, in milliseconds since 1970.
 const NEVER: i64 = 4_102_444_800_000;
@@ -41,7 +42,7 @@ impl Loader<'_> {
         self.insert::<Campaign>(None, (), rows).await?;
         let have = appended::<Campaign>(&self.table, ()).await?;
         for record in later.into_iter().skip(have - first) {
-            self.ask(&routes::CREATE_CAMPAIGN, id_of(&record)?, &CreateRequest::of_all(&record)).await?;
+            self.ask(id_of(&record)?, request_of_all(&routes::CREATE_CAMPAIGN, &record)).await?;
         }
         remove_tokens::<Campaign>(&self.table, ()).await.map_err(trouble)
     }
@@ -60,17 +61,14 @@ impl Loader<'_> {
             let id = conversation.id;
             let opened = ["assistant_id", "widget_id", "contact_id", "device_type"];
             let body = opened.iter().filter_map(|name| Some(((*name).to_owned(), record.get(name)?.clone())));
-            let open = CreateRequest { parameters: Vec::new(), body: body.collect() };
-            self.ask(&routes::OPEN_CONVERSATION, id.0, &open).await?;
-            let of_it = vec![("conversation_id", id.to_string())];
+            self.ask(id.0, ApiRequest::of(&routes::OPEN_CONVERSATION).body(&body.collect())).await?;
+            let of_it = |route| ApiRequest::of(route).parameter("conversation_id", id);
             for Message { id: message, sender_type, message_type, text, .. } in messages {
                 let said = json!({"sender_type": sender_type, "message_type": message_type, "text": text});
-                let body = said.as_object().cloned().unwrap_or_default();
-                self.ask(&routes::ADD_MESSAGE, message.0, &CreateRequest { parameters: of_it.clone(), body }).await?;
+                self.ask(message.0, of_it(&routes::ADD_MESSAGE).body(&said)).await?;
             }
             if !conversation.is_open() {
-                let close = CreateRequest { parameters: of_it, body: Map::new() };
-                self.ask(&routes::CLOSE_CONVERSATION, id.0, &close).await?;
+                self.ask(id.0, of_it(&routes::CLOSE_CONVERSATION)).await?;
                 closed.push(conversation);
             }
         }

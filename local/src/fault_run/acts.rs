@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 use fastrand::Rng;
 use serde_json::{Value, json};
 use shared::records::campaign::{CampaignContact, CampaignType};
+use shared::request::route::Route;
+use shared::routes;
 use shared::table::keys::{Key, row_of};
 use shared::values::id::{CampaignContactId, CampaignId};
 use shared::values::time::Timestamp;
@@ -15,6 +17,7 @@ use tokio::time::{sleep, timeout};
 use tokio::try_join;
 
 use crate::Trouble;
+use crate::api::ApiRequest;
 use crate::fault_run::plan::{CallerAct, EndpointKind};
 use crate::fault_run::world::{MINUTE, World, at_once, member, path_of_connector, path_of_webhook};
 use crate::fault_run::{FaultRunOptions, captured, exported, outcomes};
@@ -73,16 +76,16 @@ pub async fn close(world: &Arc<World>, pace: u32) -> Result<Closed, Trouble> {
         let turn = begun + Duration::from_secs(1) / pace * turns[&number];
         async move {
             sleep(turn.saturating_duration_since(Instant::now())).await;
-            // A runtime and a connector tell the service of a conversation before its end and after it.
+            // A runtime and a connector report on a conversation before its end and after it.
             let reports = outcomes::of_conversation(&world, number);
             let (before, after) = reports.split_at(reports.len() / 2);
-            outcomes::tell_conversation(&world, number, before).await?;
+            outcomes::report_conversation(&world, number, before).await?;
             let captures = world.plan.conversations[number].captures;
             if captures && number.is_multiple_of(2) {
                 captured::capture(&world, number).await?;
             }
             let closed = close_one(&world, number).await?;
-            outcomes::tell_conversation(&world, number, after).await?;
+            outcomes::report_conversation(&world, number, after).await?;
             if captures && !number.is_multiple_of(2) {
                 captured::capture(&world, number).await?;
             }
@@ -108,18 +111,16 @@ pub async fn close(world: &Arc<World>, pace: u32) -> Result<Closed, Trouble> {
 /// Closes a conversation. Returns when the successful call began.
 async fn close_one(world: &World, number: usize) -> Result<Instant, Trouble> {
     let organisation = world.plan.webhooks[world.plan.conversations[number].webhook].organisation;
-    let path = format!("/api/v1/conversation/{}/close", world.conversations[number]);
-    let answered = world.ask(organisation, "POST", &path, "", &Value::Null).await?;
-    match answered.status {
-        200 => Ok(answered.at),
-        status => Err(Trouble(format!("POST {path}: {status} {}", answered.body))),
-    }
+    let close = ApiRequest::of(&routes::CLOSE_CONVERSATION).parameter("conversation_id", world.conversations[number]);
+    let answered = world.ask(organisation, close).await?;
+    let at = answered.at;
+    answered.data().map(|_| at)
 }
 
-/// Runs all campaigns, and cancels or deletes them according to the plan. Meanwhile the connectors tell outcomes.
+/// Runs all campaigns, and cancels or deletes them according to the plan. Meanwhile the connectors report outcomes.
 ///
 /// # Errors
-/// [`Trouble`] where one cannot be run or stopped, or an outcome cannot be told.
+/// [`Trouble`] where one cannot be run or stopped, or an outcome cannot be reported.
 pub async fn campaign(world: &Arc<World>, options: &FaultRunOptions) -> Result<Vec<FinishedCampaign>, Trouble> {
     let has_ended = AtomicBool::new(false);
     let sending = async {
@@ -127,14 +128,14 @@ pub async fn campaign(world: &Arc<World>, options: &FaultRunOptions) -> Result<V
         has_ended.store(true, Ordering::Relaxed);
         finished
     };
-    let telling = async {
+    let reporting = async {
         while !has_ended.load(Ordering::Relaxed) {
-            outcomes::tell(world).await?;
+            outcomes::report(world).await?;
             sleep(GLANCE * 4).await;
         }
         Ok(())
     };
-    try_join!(sending, telling).map(|(finished, ())| finished)
+    try_join!(sending, reporting).map(|(finished, ())| finished)
 }
 
 async fn run_all(world: &Arc<World>, options: &FaultRunOptions) -> Result<Vec<FinishedCampaign>, Trouble> {
@@ -159,29 +160,27 @@ async fn begin(world: &World, number: usize) -> Result<CampaignId, Trouble> {
         let body = json!({
             "contact_ids": channel.contacts, "start_new_conversation": number.is_multiple_of(2), "retry_policy": policy,
         });
-        let began = post(world, number, &format!("/api/v1/campaign/run/{}", channel.widget), &body).await?;
-        return member(&began, "campaign_id");
+        let run = ApiRequest::of(&routes::RUN_CAMPAIGN).parameter("widget_id", channel.widget).body(&body);
+        return member(&send(world, number, run).await?, "campaign_id");
     }
     let body = json!({
         "name": "Later", "type": CampaignType::from(run.channel), "widget_id": channel.widget, "enabled": true,
         "start_time": world.clock.now().plus_seconds(60 + i64::try_from(run.contacts / 10).unwrap_or_default()),
         "contact_ids": channel.contacts[..run.contacts.div_ceil(2).min(ADDED_AT_ONCE)], "retry_policy": policy,
     });
-    let id = member(&post(world, number, "/api/v1/campaign/create", &body).await?, "id")?;
+    let create = ApiRequest::of(&routes::CREATE_CAMPAIGN).body(&body);
+    let id = member(&send(world, number, create).await?, "id")?;
     for some in channel.contacts.chunks(ADDED_AT_ONCE) {
-        post(world, number, &format!("/api/v1/campaign/{id}/contact"), &json!({"contact_ids": some})).await?;
+        let add = ApiRequest::of(&routes::ADD_CAMPAIGN_CONTACTS).parameter("campaign_id", id);
+        send(world, number, add.body(&json!({"contact_ids": some}))).await?;
     }
     Ok(id)
 }
 
-/// The data of the answer to a POST by the organisation of the campaign.
-async fn post(world: &World, number: usize, path: &str, body: &Value) -> Result<Value, Trouble> {
+/// The data of the answer to a request by the organisation of the campaign.
+async fn send(world: &World, number: usize, request: ApiRequest) -> Result<Value, Trouble> {
     let organisation = world.plan.webhooks[world.plan.campaigns[number].webhook].organisation;
-    let mut answered = world.ask(organisation, "POST", path, "", body).await?;
-    match answered.status {
-        200 | 201 => Ok(answered.body["data"].take()),
-        status => Err(Trouble(format!("POST {path}: {status} {}", answered.body))),
-    }
+    world.ask(organisation, request).await?.data()
 }
 
 /// The contacts of a campaign, as the API returns them.
@@ -190,31 +189,26 @@ async fn post(world: &World, number: usize, path: &str, body: &Value) -> Result<
 /// [`Trouble`].
 pub async fn contacts_of(world: &World, number: usize, id: CampaignId) -> Result<Vec<CampaignContact>, Trouble> {
     let organisation = world.plan.webhooks[world.plan.campaigns[number].webhook].organisation;
-    world.list(organisation, &format!("/api/v1/campaign/contact/list/{id}"), "").await
+    world.list(organisation, ApiRequest::of(&routes::LIST_CAMPAIGN_CONTACTS).parameter("campaign_id", id)).await
 }
 
 /// A caller's command for a campaign. Returns false if all of the campaign was sent before.
-async fn control(world: &World, number: usize, id: CampaignId, verb: &str) -> Result<bool, Trouble> {
+async fn control(world: &World, number: usize, id: CampaignId, command: &Route) -> Result<bool, Trouble> {
     let organisation = world.plan.webhooks[world.plan.campaigns[number].webhook].organisation;
-    let path = format!("/api/v1/campaign/{id}/{verb}");
-    let answered = world.ask(organisation, "POST", &path, "", &Value::Null).await?;
+    let answered = world.ask(organisation, ApiRequest::of(command).parameter("campaign_id", id)).await?;
     match answered.status {
         200 => Ok(true),
         409 => Ok(false),
-        status => Err(Trouble(format!("POST {path}: {status} {}", answered.body))),
+        _ => Err(answered.trouble()),
     }
 }
 
 /// Gives some contacts of a campaign other names and numbers while it sends to them.
 async fn change_contacts(world: &World, number: usize) -> Result<(), Trouble> {
-    let organisation = world.plan.webhooks[world.plan.campaigns[number].webhook].organisation;
     for (place, contact) in world.channels[number].contacts.iter().enumerate().step_by(CHANGED) {
-        let path = format!("/api/v1/contact/{contact}");
         let body = json!({"first_name": "Another", "phone_number": format!("+313{number:03}{place:06}")});
-        let answered = world.ask(organisation, "PUT", &path, "", &body).await?;
-        if answered.status != 200 {
-            return Err(Trouble(format!("PUT {path}: {} {}", answered.status, answered.body)));
-        }
+        let update = ApiRequest::of(&routes::UPDATE_CONTACT).parameter("contact_id", contact);
+        send(world, number, update.body(&body)).await?;
     }
     Ok(())
 }
@@ -239,30 +233,30 @@ async fn run(world: &World, number: usize, under_way: Duration) -> Result<Finish
         CallerAct::None => {}
         CallerAct::Cancel(after) => {
             got(*after).await;
-            if control(world, number, id, "cancel").await? {
+            if control(world, number, id, &routes::CANCEL_CAMPAIGN).await? {
                 finished.cancelled = Some(Instant::now());
             }
         }
         CallerAct::Pause(after) => {
             got(*after).await;
-            if control(world, number, id, "pause").await? {
+            if control(world, number, id, &routes::PAUSE_CAMPAIGN).await? {
                 // Requests that were being sent arrive.
                 sleep(under_way).await;
                 let before = world.receiver.count(&connector);
                 sleep(GLANCE * 10).await;
                 finished.while_paused = world.receiver.count(&connector) - before;
-                control(world, number, id, "resume").await?;
+                control(world, number, id, &routes::RESUME_CAMPAIGN).await?;
             }
         }
         CallerAct::DeleteContacts(places) => {
             for place in places {
                 let contact = finished.contacts[*place as usize];
-                let path = format!("/api/v1/campaign_contact/{contact}");
-                let answered = world.ask(organisation, "DELETE", &path, "", &Value::Null).await?;
+                let delete = ApiRequest::of(&routes::DELETE_CAMPAIGN_CONTACT);
+                let answered = world.ask(organisation, delete.parameter("campaign_contact_id", contact)).await?;
                 // If the answer to a delete was lost, the next answer is 404.
                 match (answered.status, answered.unanswered) {
                     (200, _) | (404, 1..) => {}
-                    (status, _) => return Err(Trouble(format!("DELETE {path}: {status} {}", answered.body))),
+                    _ => return Err(answered.trouble()),
                 }
                 finished.deleted.insert(contact, Instant::now());
             }
@@ -271,7 +265,7 @@ async fn run(world: &World, number: usize, under_way: Duration) -> Result<Finish
     Ok(finished)
 }
 
-/// Makes endpoints recover according to the plan, and lets time pass until nothing is left to do. Connectors tell how
+/// Makes endpoints recover according to the plan, and lets time pass until nothing is left to do. Connectors report how
 /// what they have got ended. Returns the number of days.
 ///
 /// # Errors
@@ -295,7 +289,7 @@ pub async fn recover(world: &Arc<World>, options: &FaultRunOptions) -> Result<f6
             continue;
         }
         exported::look(world).await?;
-        if outcomes::tell(world).await? > 0 {
+        if outcomes::report(world).await? > 0 {
             continue;
         }
         let Some(next) = world.next_due().await? else { break };

@@ -8,14 +8,16 @@ use serde_json::Value;
 use tokio::time::sleep;
 
 use crate::Trouble;
+use crate::api::ApiRequest;
 use crate::fault_run::world::{World, member};
-use crate::http::Call;
 
 /// How long a caller retries without an answer: far longer than a slow and busy machine may take.
 const PATIENCE: Duration = Duration::from_mins(5);
 
 /// The answer to a caller.
 pub struct Answered {
+    /// The method and the address of the request.
+    request: String,
     /// When the answered call began; earlier calls had no answer.
     pub at: Instant,
     /// The number of earlier calls without an answer.
@@ -26,54 +28,47 @@ pub struct Answered {
     pub body: Value,
 }
 
+impl Answered {
+    /// The data of a success.
+    ///
+    /// # Errors
+    /// [`Trouble`] with any other answer.
+    pub fn data(mut self) -> Result<Value, Trouble> {
+        if self.status < 300 { Ok(self.body["data"].take()) } else { Err(self.trouble()) }
+    }
+
+    /// Says what was answered.
+    pub fn trouble(&self) -> Trouble {
+        Trouble(format!("{}: {} {}", self.request, self.status, self.body))
+    }
+}
+
 impl World {
     /// The data of a record that is created before the faults begin.
     ///
     /// # Errors
     /// [`Trouble`] where it is refused.
-    pub async fn make(&self, organisation: usize, path: &str, body: Value) -> Result<Value, Trouble> {
-        let answered = self.call(organisation, "POST", path, "", &body, None).await?;
-        match answered.status {
-            200 | 201 => Ok(answered.body["data"].clone()),
-            status => Err(Trouble(format!("POST {path}: {status} {}", answered.body))),
-        }
+    pub async fn make(&self, organisation: usize, request: ApiRequest) -> Result<Value, Trouble> {
+        self.call(organisation, request, None).await?.data()
     }
 
     /// Calls the API as a correct client does: a call without an answer is repeated as the same request.
     ///
     /// # Errors
     /// [`Trouble`] where there is never an answer.
-    pub async fn ask(
-        &self,
-        organisation: usize,
-        method: &str,
-        path: &str,
-        query: &str,
-        body: &Value,
-    ) -> Result<Answered, Trouble> {
+    pub async fn ask(&self, organisation: usize, request: impl Into<ApiRequest>) -> Result<Answered, Trouble> {
         let key = format!("fault-run-{}", self.calls.fetch_add(1, Ordering::Relaxed));
         // Boxed: otherwise the caller's future would be too large for the compiler.
-        Box::pin(self.call(organisation, method, path, query, body, (method == "POST").then_some(key))).await
+        Box::pin(self.call(organisation, request.into(), Some(key))).await
     }
 
-    async fn call(
-        &self,
-        organisation: usize,
-        method: &str,
-        path: &str,
-        query: &str,
-        body: &Value,
-        key: Option<String>,
-    ) -> Result<Answered, Trouble> {
-        let bearer = format!("Bearer {}", self.organisations[organisation].key);
-        let headers = [("authorization", Some(bearer)), ("idempotency-key", key)];
-        let call = Call {
-            method: method.into(),
-            path: path.into(),
-            query: query.into(),
-            headers: headers.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect(),
-            body: if body.is_null() { Vec::new() } else { body.to_string().into() },
-        };
+    /// Calls the API; a POST has the idempotency key.
+    async fn call(&self, organisation: usize, request: ApiRequest, key: Option<String>) -> Result<Answered, Trouble> {
+        let line = request.to_string();
+        let mut call = request.by(&self.organisations[organisation].key);
+        if let Some(key) = key.filter(|_| call.method == "POST") {
+            call.headers.insert("idempotency-key".to_owned(), key);
+        }
         let (begun, mut unanswered) = (Instant::now(), 0);
         loop {
             let at = Instant::now();
@@ -81,12 +76,12 @@ impl World {
             let in_use = answer.status == 409 && answer.body.contains("idempotency_key_in_use");
             if answer.status != 503 && !in_use {
                 let body = serde_json::from_str(&answer.body).unwrap_or_default();
-                return Ok(Answered { at, unanswered, status: answer.status, body });
+                return Ok(Answered { request: line, at, unanswered, status: answer.status, body });
             }
             if begun.elapsed() > PATIENCE {
                 let (status, body, heat) = (answer.status, answer.body, &self.partitions);
                 let repeats = format!("{unanswered} times no answer, at last {status} {body}");
-                return Err(Trouble(format!("{method} {path}: {repeats}\n{heat}")));
+                return Err(Trouble(format!("{line}: {repeats}\n{heat}")));
             }
             unanswered += 1;
             sleep(Duration::from_millis(20)).await;
@@ -100,13 +95,11 @@ impl World {
     pub async fn list<R: DeserializeOwned>(
         &self,
         organisation: usize,
-        path: &str,
-        query: &str,
+        list: impl Into<ApiRequest>,
     ) -> Result<Vec<R>, Trouble> {
-        let mut all = Vec::new();
+        let (list, mut all) = (list.into().query("size=100"), Vec::new());
         for page in 1.. {
-            let query = format!("{query}&size=100&page={page}");
-            let answered = self.ask(organisation, "GET", path, &query, &Value::Null).await?;
+            let answered = self.ask(organisation, list.clone().query(format!("page={page}"))).await?;
             all.extend(member::<Vec<R>>(&answered.body["data"], "items")?);
             if answered.body["data"]["next_page"].is_null() {
                 break;

@@ -4,11 +4,13 @@ use std::collections::BTreeSet;
 use std::sync::PoisonError;
 
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
+use shared::routes;
 use shared::values::id::{CapturedFormId, CapturedIntentId, ConversationId, FormId, IntentId};
 use uuid::Uuid;
 
 use crate::Trouble;
+use crate::api::ApiRequest;
 use crate::fault_run::check::Check;
 use crate::fault_run::world::{World, member};
 
@@ -42,9 +44,10 @@ impl Capturable {
     /// [`Trouble`] where they are refused.
     pub async fn made(world: &World, organisation: usize) -> Result<Self, Trouble> {
         let form = json!({"name": "Order", "form_type": "simple", "fields": [{"name": "number", "type": "integer", "required": true}]});
-        let form = member(&world.make(organisation, "/api/v1/form", form).await?, "id")?;
-        let intent = json!({"name": "To order"});
-        Ok(Self { form, intent: member(&world.make(organisation, "/api/v1/intent", intent).await?, "id")? })
+        let form = world.make(organisation, ApiRequest::of(&routes::CREATE_FORM).body(&form)).await?;
+        let intent = ApiRequest::of(&routes::CREATE_INTENT).body(&json!({"name": "To order"}));
+        let intent = world.make(organisation, intent).await?;
+        Ok(Self { form: member(&form, "id")?, intent: member(&intent, "id")? })
     }
 }
 
@@ -55,24 +58,17 @@ impl Capturable {
 pub async fn capture(world: &World, number: usize) -> Result<(), Trouble> {
     let organisation = world.plan.webhooks[world.plan.conversations[number].webhook].organisation;
     let (Capturable { form, intent }, conversation) = (world.capturable[organisation], world.conversations[number]);
+    let made = async |route, body| {
+        let request = ApiRequest::of(route).parameter("conversation_id", conversation).body(&body);
+        world.ask(organisation, request).await?.data()
+    };
     let filled = json!({"form_id": form, "field_values": {"number": number}});
-    let form =
-        made(world, organisation, &format!("/api/v1/conversation/{conversation}/captured_form"), &filled).await?;
+    let form = made(&routes::CREATE_CAPTURED_FORM, filled).await?;
     let found = json!({"intent_id": intent, "confidence": 0.5});
-    let path = format!("/api/v1/conversation/{conversation}/captured_intent");
-    let intent = made(world, organisation, &path, &found).await?;
+    let intent = made(&routes::CREATE_CAPTURED_INTENT, found).await?;
     let captured = Capture { organisation, conversation, form: member(&form, "id")?, intent: member(&intent, "id")? };
     world.captures.lock().unwrap_or_else(PoisonError::into_inner).push(captured);
     Ok(())
-}
-
-/// The record that a request makes while there are faults.
-async fn made(world: &World, organisation: usize, path: &str, body: &Value) -> Result<Value, Trouble> {
-    let mut answered = world.ask(organisation, "POST", path, "", body).await?;
-    match answered.status {
-        201 => Ok(answered.body["data"].take()),
-        status => Err(Trouble(format!("POST {path}: {status} {}", answered.body))),
-    }
 }
 
 /// What was captured of an organisation so far.
@@ -90,15 +86,18 @@ pub async fn lists(world: &World) -> Result<Check, Trouble> {
     for organisation in 0..world.organisations.len() {
         let (Capturable { form, intent }, all) = (world.capturable[organisation], of_organisation(world, organisation));
         let captured_forms = all.iter().map(|capture| capture.form.0).collect();
-        see(world, organisation, (&format!("/api/v1/capturedform/{form}"), ""), captured_forms, &mut exact).await?;
-        let of_intent = format!("intent_id={intent}");
+        let of_form = ApiRequest::of(&routes::LIST_CAPTURED_FORMS).parameter("form_id", form);
+        see(world, organisation, of_form, captured_forms, &mut exact).await?;
+        let of_intent = |route| ApiRequest::of(route).query(format!("intent_id={intent}"));
         let captured_intents = all.iter().map(|capture| capture.intent.0).collect();
-        see(world, organisation, ("/api/v1/capturedintent", &of_intent), captured_intents, &mut exact).await?;
+        let list = of_intent(&routes::LIST_CAPTURED_INTENTS);
+        see(world, organisation, list, captured_intents, &mut exact).await?;
         let conversations = all.iter().map(|capture| capture.conversation.0).collect();
-        see(world, organisation, ("/api/v1/conversation", &of_intent), conversations, &mut exact).await?;
+        see(world, organisation, of_intent(&routes::LIST_CONVERSATIONS), conversations, &mut exact).await?;
         for Capture { conversation, form, .. } in all.iter().take(READ) {
-            let path = format!("/api/v1/conversation/{conversation}/captured_form");
-            see(world, organisation, (&path, ""), [form.0].into(), &mut exact).await?;
+            let list = ApiRequest::of(&routes::LIST_CONVERSATION_CAPTURED_FORMS);
+            let list = list.parameter("conversation_id", conversation);
+            see(world, organisation, list, [form.0].into(), &mut exact).await?;
         }
     }
     Ok(exact)
@@ -107,7 +106,7 @@ pub async fn lists(world: &World) -> Result<Check, Trouble> {
 async fn see(
     world: &World,
     organisation: usize,
-    (path, query): (&str, &str),
+    list: ApiRequest,
     wanted: BTreeSet<Uuid>,
     exact: &mut Check,
 ) -> Result<(), Trouble> {
@@ -115,10 +114,10 @@ async fn see(
     struct ListedId {
         id: Uuid,
     }
-    let rows: Vec<ListedId> = world.list(organisation, path, query).await?;
+    let rows: Vec<ListedId> = world.list(organisation, list.clone()).await?;
     let found: BTreeSet<Uuid> = rows.iter().map(|row| row.id).collect();
     exact.see(rows.len() == found.len() && found == wanted, || {
-        format!("{path}?{query}: {} rows, {} ids, not {}", rows.len(), found.len(), wanted.len())
+        format!("{list}: {} rows, {} ids, not {}", rows.len(), found.len(), wanted.len())
     });
     Ok(())
 }

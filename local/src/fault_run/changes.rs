@@ -1,4 +1,4 @@
-//! What the changes of the table show: how often each thing happened that is to be counted or told once for each time.
+//! What the changes of the table show: how often each thing happened that is counted, or emits an event, each time.
 
 use std::collections::BTreeMap;
 

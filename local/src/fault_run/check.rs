@@ -12,14 +12,16 @@ use shared::records::conversation::Conversation;
 use shared::records::delivery::{Delivery, DeliveryState, KEPT};
 use shared::records::event::EventId;
 use shared::records::outcome::OutcomeCounts;
+use shared::routes;
 use shared::values::id::{CampaignContactId, ContactId, ConversationId, DeliveryId, WidgetId};
 use uuid::Uuid;
 
 use crate::Trouble;
+use crate::api::ApiRequest;
 use crate::fault_run::acts::{self, Closed, FinishedCampaign, contacts_of, is_delivery};
 use crate::fault_run::plan::{EndpointKind, PlannedCampaign};
 use crate::fault_run::world::{Channel, LONG_TICK, World, member, path_of_connector, path_of_webhook};
-use crate::fault_run::{FaultRunOptions, told};
+use crate::fault_run::{FaultRunOptions, event_log};
 use crate::receiver::Received;
 
 /// The window in which a connector's requests are counted, in seconds.
@@ -92,7 +94,7 @@ pub fn read(world: &World) -> (ReceivedEvents, Vec<Check>) {
         .map(|(number, _)| path_of_connector(number))
         .collect();
     let (mut received_events, mut events) = (ReceivedEvents::new(), HashMap::new());
-    for received in world.receiver.all().into_iter().filter(|received| received.path != told::PATH) {
+    for received in world.receiver.all().into_iter().filter(|received| received.path != event_log::PATH) {
         let Received { path, headers, at, .. } = &received;
         let (body, id) = (String::from_utf8_lossy(&received.body), header(&received, "webhook-id"));
         let seconds = header(&received, "webhook-timestamp").parse().unwrap_or_default();
@@ -138,13 +140,13 @@ fn header<'a>(received: &'a Received, name: &str) -> &'a str {
 pub async fn logs(world: &World) -> Result<Vec<Vec<Delivery>>, Trouble> {
     let mut logs = Vec::new();
     for (number, webhook) in world.plan.webhooks.iter().enumerate() {
-        logs.push(world.list(webhook.organisation, &path_of_log(world, number), "").await?);
+        logs.push(world.list(webhook.organisation, list_of_deliveries(world, number)).await?);
     }
     Ok(logs)
 }
 
-fn path_of_log(world: &World, webhook: usize) -> String {
-    format!("/api/v1/outbound_webhook/{}/logs", world.webhooks[webhook].id)
+fn list_of_deliveries(world: &World, webhook: usize) -> ApiRequest {
+    ApiRequest::of(&routes::LIST_DELIVERIES).parameter("webhook_id", world.webhooks[webhook].id)
 }
 
 /// Checks that every closed conversation arrived, and nothing else.
@@ -201,13 +203,13 @@ pub async fn expiry(world: &World, logs: &[Vec<Delivery>]) -> Result<Check, Trou
         acts::settle(world).await?;
         for (number, left) in left.iter_mut().enumerate() {
             left.retain(|id| !removed.contains(&world.key_of_delivery(number, *id)));
-            let (organisation, path) = (world.plan.webhooks[number].organisation, path_of_log(world, number));
-            let page = world.ask(organisation, "GET", &path, "", &Value::Null).await?;
+            let (organisation, list) = (world.plan.webhooks[number].organisation, list_of_deliveries(world, number));
+            let page = world.ask(organisation, list.clone()).await?;
             let total = page.body["data"]["total"].as_u64();
-            exact.see(total == Some(left.len() as u64), || format!("{path}: {} of {total:?}", left.len()));
-            let rows: Vec<Delivery> = world.list(organisation, &path, "").await?;
+            exact.see(total == Some(left.len() as u64), || format!("{list}: {} of {total:?}", left.len()));
+            let rows: Vec<Delivery> = world.list(organisation, list.clone()).await?;
             let ids: BTreeSet<DeliveryId> = rows.iter().map(|row| row.id).collect();
-            exact.see(rows.len() == ids.len() && ids == *left, || format!("{path}: {} rows", rows.len()));
+            exact.see(rows.len() == ids.len() && ids == *left, || format!("{list}: {} rows", rows.len()));
         }
     }
     exact.see(left.iter().all(BTreeSet::is_empty), || format!("{left:?} did not expire"));
@@ -273,9 +275,9 @@ pub async fn lists(world: &World) -> Result<Check, Trouble> {
     for organisation in 0..world.organisations.len() {
         let mut of = HashMap::new();
         for query in ["", "status=open", "status=closed"] {
-            let path = "/api/v1/conversation";
-            let rows: Vec<Conversation> = world.list(organisation, path, query).await?;
-            let page = world.ask(organisation, "GET", path, query, &Value::Null).await?;
+            let list = ApiRequest::of(&routes::LIST_CONVERSATIONS).query(query);
+            let rows: Vec<Conversation> = world.list(organisation, list.clone()).await?;
+            let page = world.ask(organisation, list).await?;
             let total = page.body["data"]["total"].as_u64();
             exact.see(total == Some(rows.len() as u64), || format!("{query} {} of {total:?}", rows.len()));
             let ids: BTreeSet<ConversationId> = rows.iter().map(|row| row.id).collect();
@@ -321,7 +323,7 @@ pub async fn campaigns(
 async fn conversations_by_widget(world: &World) -> Result<HashMap<WidgetId, Vec<Conversation>>, Trouble> {
     let mut conversations: HashMap<_, Vec<_>> = HashMap::new();
     for organisation in 0..world.organisations.len() {
-        let all: Vec<Conversation> = world.list(organisation, "/api/v1/conversation", "").await?;
+        let all: Vec<Conversation> = world.list(organisation, &routes::LIST_CONVERSATIONS).await?;
         for conversation in all {
             if let Some(widget) = conversation.widget_id {
                 conversations.entry(widget).or_default().push(conversation);
@@ -354,9 +356,8 @@ impl<'a> EndedCampaign<'a> {
         let (run, path) = (&world.plan.campaigns[number], path_of_connector(number));
         let organisation = world.plan.webhooks[run.webhook].organisation;
         let places = contacts_of(world, number, finished.id).await?;
-        let of_it = format!("/api/v1/campaign/get/{}", finished.id);
-        let answered = world.ask(organisation, "GET", &of_it, "", &Value::Null).await?;
-        let campaign = member(&answered.body, "data")?;
+        let read = ApiRequest::of(&routes::READ_CAMPAIGN).parameter("campaign_id", finished.id);
+        let campaign = member(&world.ask(organisation, read).await?.body, "data")?;
         Ok(Self {
             run,
             finished,
@@ -421,7 +422,7 @@ impl<'a> EndedCampaign<'a> {
             if self.finished.cancelled.is_some() { CampaignStatus::Cancelled } else { CampaignStatus::Completed };
         let all = self.places.len() + self.finished.deleted.len() == self.run.contacts;
         let outcomes = OutcomeCounts::of(|outcome| {
-            let has = |place: &&CampaignContact| place.result.as_ref().is_some_and(|told| told.outcome == outcome);
+            let has = |place: &&CampaignContact| place.result.as_ref().is_some_and(|result| result.outcome == outcome);
             self.places.iter().filter(has).count() as u64
         });
         let right = all
@@ -442,11 +443,11 @@ impl<'a> EndedCampaign<'a> {
         }
         for place in &self.places {
             let has = of_contact.remove(&place.contact_id).unwrap_or_default();
-            let is_told = matches!(place.status, ContactStatus::Sent | ContactStatus::Stored);
+            let has_ended = matches!(place.status, ContactStatus::Sent | ContactStatus::Stored);
             // Each attempt begins a conversation, or continues the open one.
             let attempts = if self.campaign.start_new_conversation { place.attempts as usize } else { 1 };
             let its_own = place.conversation_id.map_or(has.is_empty(), |id| has.contains(&id) && has.len() == attempts);
-            begun.see(its_own && (!has.is_empty() || !is_told), || format!("{} {place:?}, {has:?}", self.path));
+            begun.see(its_own && (!has.is_empty() || !has_ended), || format!("{} {place:?}, {has:?}", self.path));
         }
         for (contact, has) in of_contact {
             // The contact was deleted from the campaign.

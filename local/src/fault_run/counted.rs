@@ -7,8 +7,10 @@ use serde_json::Value;
 use shared::records::analytics::metrics::Metric;
 use shared::records::conversation::Conversation;
 use shared::records::outcome::ReportedOutcome;
+use shared::routes;
 
 use crate::Trouble;
+use crate::api::ApiRequest;
 use crate::fault_run::captured;
 use crate::fault_run::changes::TableChanges;
 use crate::fault_run::check::Check;
@@ -26,14 +28,15 @@ pub async fn counts(world: &World, changes: &TableChanges) -> Result<Check, Trou
     let mut exact = Check::that("each change is counted once");
     let [mut deliveries, mut sends] = [0, 0];
     for organisation in 0..world.organisations.len() {
-        let conversations: Vec<Conversation> = world.list(organisation, "/api/v1/conversation", "").await?;
+        let conversations: Vec<Conversation> = world.list(organisation, &routes::LIST_CONVERSATIONS).await?;
         let closed = conversations.iter().filter(|conversation| !conversation.is_open()).count() as u64;
         let said = conversations.iter().map(|conversation| conversation.chat_count).sum();
-        let (outcomes, captured) = (told(world, organisation), captured::of_organisation(world, organisation).len());
+        let (outcomes, captured) =
+            (reported(world, organisation), captured::of_organisation(world, organisation).len());
         for metric in Metric::WORDS.iter().filter_map(|word| Metric::from_word(word)) {
             let query = format!("metric={}&date_from={FIRST_DAY}", metric.as_str());
-            let answer = world.ask(organisation, "GET", "/api/v1/analytics", &query, &Value::Null).await?.body;
-            let total: u64 = member(&answer["data"], "total")?;
+            let counts = world.ask(organisation, ApiRequest::of(&routes::READ_ANALYTICS).query(query)).await?.data()?;
+            let total: u64 = member(&counts, "total")?;
             let wanted = match metric {
                 Metric::ConversationsOpened => conversations.len() as u64,
                 Metric::ConversationsClosed => closed,
@@ -61,12 +64,12 @@ pub async fn counts(world: &World, changes: &TableChanges) -> Result<Check, Trou
     Ok(exact)
 }
 
-/// How often each outcome was told of an organisation, with its seconds: the report that counts of each attempt and of
-/// each conversation.
-fn told(world: &World, organisation: usize) -> BTreeMap<ReportedOutcome, (u64, u64)> {
+/// How often each outcome of an organisation was reported, with its seconds: the report that counts of each attempt and
+/// of each conversation.
+fn reported(world: &World, organisation: usize) -> BTreeMap<ReportedOutcome, (u64, u64)> {
     let mut all: BTreeMap<_, (u64, u64)> = BTreeMap::new();
-    let told = world.told.lock().unwrap_or_else(PoisonError::into_inner);
-    for (_, outcome, seconds) in told.counting.iter().filter(|(own, ..)| *own == organisation) {
+    let reports = world.reports.lock().unwrap_or_else(PoisonError::into_inner);
+    for (_, outcome, seconds) in reports.counting.iter().filter(|(own, ..)| *own == organisation) {
         let (count, sum) = all.entry(*outcome).or_default();
         (*count, *sum) = (*count + 1, *sum + seconds);
     }
@@ -76,15 +79,15 @@ fn told(world: &World, organisation: usize) -> BTreeMap<ReportedOutcome, (u64, u
 /// The rows of the counts of outcomes.
 async fn by_outcome(world: &World, organisation: usize) -> Result<Vec<Value>, Trouble> {
     let query = format!("metric={}&group_by=outcome&date_from={FIRST_DAY}", Metric::Outcomes.as_str());
-    let answer = world.ask(organisation, "GET", "/api/v1/analytics", &query, &Value::Null).await?.body;
-    member(&answer["data"], "rows")
+    let counts = world.ask(organisation, ApiRequest::of(&routes::READ_ANALYTICS).query(query)).await?.data()?;
+    member(&counts, "rows")
 }
 
-fn see_outcomes(rows: &[Value], told: &BTreeMap<ReportedOutcome, (u64, u64)>, exact: &mut Check) {
+fn see_outcomes(rows: &[Value], reported: &BTreeMap<ReportedOutcome, (u64, u64)>, exact: &mut Check) {
     for outcome in ReportedOutcome::every() {
         let row = rows.iter().find(|row| row["outcome"] == outcome.as_str());
         let (counted, wanted) =
-            (row.and_then(|row| row["count"].as_u64()), told.get(&outcome).map(|(count, _)| *count));
+            (row.and_then(|row| row["count"].as_u64()), reported.get(&outcome).map(|(count, _)| *count));
         exact.see(counted == wanted, || format!("{}: {counted:?}, not {wanted:?}", outcome.as_str()));
     }
 }

@@ -6,11 +6,13 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use shared::records::export::ExportStatus;
+use shared::routes;
 use shared::values::id::ExportId;
 use tokio::time::sleep;
 use uuid::Uuid;
 
 use crate::Trouble;
+use crate::api::ApiRequest;
 use crate::fault_run::captured;
 use crate::fault_run::check::Check;
 use crate::fault_run::world::{World, member};
@@ -73,17 +75,14 @@ impl MadeExport {
         ]);
         let filters = if only_open { json!({"conversation": {"status": "open"}}) } else { json!({}) };
         let body = json!({"records": wanted.keys().collect::<Vec<_>>(), "filters": filters});
-        let answered = world.ask(organisation, "POST", "/api/v1/export", "", &body).await?;
-        if answered.status != 201 {
-            return Err(Trouble(format!("POST /api/v1/export: {} {}", answered.status, answered.body)));
-        }
-        Ok(Self { organisation, id: member(&answered.body["data"], "id")?, wanted, file: None })
+        let export = world.ask(organisation, ApiRequest::of(&routes::CREATE_EXPORT).body(&body)).await?.data()?;
+        Ok(Self { organisation, id: member(&export, "id")?, wanted, file: None })
     }
 
     /// Reads its file, if it is completed.
     async fn read(&mut self, world: &World) -> Result<(), Trouble> {
-        let path = format!("/api/v1/export/{}", self.id);
-        let answered = world.ask(self.organisation, "GET", &path, "", &Value::Null).await?;
+        let read = ApiRequest::of(&routes::READ_EXPORT).parameter("export_id", self.id);
+        let answered = world.ask(self.organisation, read).await?;
         if answered.body["data"]["status"] != ExportStatus::Completed.as_str() {
             return Ok(());
         }
@@ -128,7 +127,7 @@ pub async fn files(world: &World) -> Result<Vec<Check>, Trouble> {
     world.exports.lock().await.iter().for_each(|export| export.see(&mut all));
     let mut gone = Check::that("exports and their files are removed after a week");
     for organisation in 0..world.organisations.len() {
-        let answered = world.ask(organisation, "GET", "/api/v1/export", "", &Value::Null).await?;
+        let answered = world.ask(organisation, &routes::LIST_EXPORTS).await?;
         gone.see(answered.body["data"]["total"] == 0, || answered.body.to_string());
     }
     let objects = world.stack.objects.objects()?;

@@ -1,5 +1,5 @@
-//! The outcomes of a fault run: connectors tell how calls and messages ended, twice and in any order. At the end the
-//! results are compared with what was told.
+//! The outcomes of a fault run: connectors report how calls and messages ended, twice and in any order. At the end
+//! the results are compared with the reports.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, MutexGuard, PoisonError};
@@ -10,10 +10,12 @@ use serde_json::{Value, json};
 use shared::records::campaign::{CampaignContact, ContactStatus};
 use shared::records::conversation::Conversation;
 use shared::records::outcome::{OutcomeReport, ReportedOutcome};
+use shared::routes;
 use shared::values::id::{CampaignContactId, ConversationId};
 use shared::values::time::Timestamp;
 
 use crate::Trouble;
+use crate::api::ApiRequest;
 use crate::fault_run::acts::{FinishedCampaign, contacts_of};
 use crate::fault_run::check::Check;
 use crate::fault_run::world::{World, at_once, path_of_connector};
@@ -21,15 +23,15 @@ use crate::receiver::Received;
 
 /// The outcomes after which the campaigns with a policy try a contact again.
 const RETRIED: [ReportedOutcome; 2] = [ReportedOutcome::NoAnswer, ReportedOutcome::Busy];
-/// The outcomes that are told beside them.
+/// The outcomes that are reported beside them.
 const OTHERS: [ReportedOutcome; 4] =
     [ReportedOutcome::Answered, ReportedOutcome::Voicemail, ReportedOutcome::Rejected, ReportedOutcome::Read];
 /// How many times such a campaign tries a contact.
 const MOST_ATTEMPTS: usize = 3;
-/// Of so many attempts, the connector tells how one ended.
-const TOLD: usize = 2;
-/// Attempts whose outcomes are told at the same time.
-const TELLING: usize = 16;
+/// Of so many attempts, the connector reports how one ended.
+const REPORTED: usize = 2;
+/// Attempts whose outcomes are reported at the same time.
+const REPORTING: usize = 16;
 /// Seconds from now to the time of the first report and of the last one. The clocks of the functions differ, and each
 /// report is to be later than the dispatch.
 const LATER: (i64, i64) = (5, 10);
@@ -41,7 +43,7 @@ pub fn policy() -> Value {
 
 /// A report of an outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ToldOutcome {
+pub struct SentReport {
     outcome: ReportedOutcome,
     at: Timestamp,
     seconds: Option<u64>,
@@ -49,26 +51,26 @@ pub struct ToldOutcome {
     is_late: bool,
 }
 
-/// What the connectors have told so far.
+/// What the connectors have reported so far.
 #[derive(Debug, Default)]
-pub struct ToldOutcomes {
+pub struct SentReports {
     /// The `webhook-id` of each request that a connector has accepted.
     seen: BTreeSet<String>,
     /// For each contact, the attempts that arrived, each with the report that counts.
-    attempts: BTreeMap<CampaignContactId, Vec<Option<ToldOutcome>>>,
+    attempts: BTreeMap<CampaignContactId, Vec<Option<SentReport>>>,
     /// For each conversation, the report that counts.
-    conversations: BTreeMap<ConversationId, ToldOutcome>,
+    conversations: BTreeMap<ConversationId, SentReport>,
     /// The reports that count, with their organisations: of each attempt, and of each conversation.
     pub counting: Vec<(usize, ReportedOutcome, u64)>,
     /// The number of reports.
-    sent: usize,
+    count: usize,
     /// The answers that do not show the report that counts.
     wrong: Vec<String>,
 }
 
 impl World {
-    fn told(&self) -> MutexGuard<'_, ToldOutcomes> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    fn reports(&self) -> MutexGuard<'_, SentReports> {
+        self.reports.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -80,30 +82,30 @@ struct ArrivedAttempt {
     number: usize,
 }
 
-/// Tells how the attempts ended that have arrived since the last call of this function. Returns the number of reports.
+/// Reports how the attempts ended that have arrived since the last call of this function. Returns the number of reports.
 ///
 /// # Errors
 /// [`Trouble`] where the service never answers.
-pub async fn tell(world: &Arc<World>) -> Result<usize, Trouble> {
+pub async fn report(world: &Arc<World>) -> Result<usize, Trouble> {
     let arrived = Arc::new(arrived(world));
-    let told = at_once(world, TELLING, 0..arrived.len(), |world, place| {
+    let reported = at_once(world, REPORTING, 0..arrived.len(), |world, place| {
         let arrived = Arc::clone(&arrived);
-        async move { tell_attempt(&world, &arrived[place]).await }
+        async move { report_attempt(&world, &arrived[place]).await }
     });
-    Ok(told.await?.into_iter().sum())
+    Ok(reported.await?.into_iter().sum())
 }
 
 /// The attempts that were not seen before.
 fn arrived(world: &World) -> Vec<ArrivedAttempt> {
     let paths: BTreeMap<String, usize> =
         (0..world.plan.campaigns.len()).map(|number| (path_of_connector(number), number)).collect();
-    let mut told = world.told();
+    let mut sent = world.reports();
     world.receiver.each(|received| {
         let campaign = *paths.get(&received.path).filter(|_| received.succeeded())?;
-        let id = received.headers.get("webhook-id").filter(|id| !told.seen.contains(*id))?;
+        let id = received.headers.get("webhook-id").filter(|id| !sent.seen.contains(*id))?;
         let contact = contact_of(received)?;
-        told.seen.insert(id.clone());
-        let attempts = told.attempts.entry(contact).or_default();
+        sent.seen.insert(id.clone());
+        let attempts = sent.attempts.entry(contact).or_default();
         attempts.push(None);
         Some(ArrivedAttempt { campaign, contact, number: attempts.len() - 1 })
     })
@@ -114,51 +116,51 @@ fn contact_of(received: &Received) -> Option<CampaignContactId> {
     body["data"]["campaign_contact_id"].as_str()?.parse().ok().map(CampaignContactId)
 }
 
-async fn tell_attempt(world: &World, attempt: &ArrivedAttempt) -> Result<usize, Trouble> {
+async fn report_attempt(world: &World, attempt: &ArrivedAttempt) -> Result<usize, Trouble> {
     let &ArrivedAttempt { campaign, contact, number } = attempt;
     let (upper, lower) = contact.0.as_u64_pair();
     let mut random = Rng::with_seed(world.plan.seed ^ upper ^ lower ^ number as u64);
-    if random.usize(0..TOLD) > 0 {
+    if random.usize(0..REPORTED) > 0 {
         return Ok(0);
     }
     let (run, now) = (&world.plan.campaigns[campaign], world.clock.now());
     let is_retried = run.retries && random.bool();
     let outcomes: &[ReportedOutcome] = if is_retried || (!run.retries && random.bool()) { &RETRIED } else { &OTHERS };
     let (last, mut reports) = reports(outcomes, now, &mut random);
-    let before = number.checked_sub(1).and_then(|before| world.told().attempts[&contact][before]);
+    let before = number.checked_sub(1).and_then(|before| world.reports().attempts[&contact][before]);
     if let Some(before) = before {
         let at = before.at.plus_seconds(1);
-        reports.push(ToldOutcome { outcome: ReportedOutcome::Answered, at, seconds: Some(1_000), is_late: true });
+        reports.push(SentReport { outcome: ReportedOutcome::Answered, at, seconds: Some(1_000), is_late: true });
     }
     random.shuffle(&mut reports);
-    let path = format!("/api/v1/campaign_contact/{contact}/outcome");
+    let report = ApiRequest::of(&routes::REPORT_CAMPAIGN_CONTACT_OUTCOME).parameter("campaign_contact_id", contact);
     let organisation = world.plan.webhooks[run.webhook].organisation;
-    send_all(world, organisation, &path, &reports).await?;
-    let mut told = world.told();
-    if let Some(kept) = told.attempts.get_mut(&contact).and_then(|attempts| attempts.get_mut(number)) {
+    send_all(world, organisation, &report, &reports).await?;
+    let mut sent = world.reports();
+    if let Some(kept) = sent.attempts.get_mut(&contact).and_then(|attempts| attempts.get_mut(number)) {
         *kept = Some(last);
     }
-    told.counting.push((organisation, last.outcome, last.seconds.unwrap_or_default()));
+    sent.counting.push((organisation, last.outcome, last.seconds.unwrap_or_default()));
     Ok(reports.len())
 }
 
 /// Reports of one attempt, of which some come twice, and the one that counts.
-fn reports(outcomes: &[ReportedOutcome], now: Timestamp, random: &mut Rng) -> (ToldOutcome, Vec<ToldOutcome>) {
+fn reports(outcomes: &[ReportedOutcome], now: Timestamp, random: &mut Rng) -> (SentReport, Vec<SentReport>) {
     let outcome = outcomes[random.usize(..outcomes.len())];
     let seconds = (outcome == ReportedOutcome::Answered).then(|| random.u64(1..=600));
-    let first = ToldOutcome {
+    let first = SentReport {
         outcome: ReportedOutcome::Delivered,
         at: now.plus_seconds(LATER.0),
         seconds: Some(1),
         is_late: false,
     };
-    let last = ToldOutcome { outcome, at: now.plus_seconds(LATER.1), seconds, is_late: false };
+    let last = SentReport { outcome, at: now.plus_seconds(LATER.1), seconds, is_late: false };
     let further = [first, last, first].into_iter().filter(|_| random.bool());
     (last, [last].into_iter().chain(further).collect())
 }
 
 /// The reports of the call that a conversation is, in any order; none of another conversation.
-pub fn of_conversation(world: &World, number: usize) -> Vec<ToldOutcome> {
+pub fn of_conversation(world: &World, number: usize) -> Vec<SentReport> {
     if !world.plan.conversations[number].is_call {
         return Vec::new();
     }
@@ -166,41 +168,48 @@ pub fn of_conversation(world: &World, number: usize) -> Vec<ToldOutcome> {
     let (last, mut reports) = reports(&ReportedOutcome::every().collect::<Vec<_>>(), world.clock.now(), &mut random);
     random.shuffle(&mut reports);
     let organisation = world.plan.webhooks[world.plan.conversations[number].webhook].organisation;
-    let mut told = world.told();
-    told.conversations.insert(world.conversations[number], last);
-    told.counting.push((organisation, last.outcome, last.seconds.unwrap_or_default()));
+    let mut sent = world.reports();
+    sent.conversations.insert(world.conversations[number], last);
+    sent.counting.push((organisation, last.outcome, last.seconds.unwrap_or_default()));
     reports
 }
 
-/// Tells some of the reports of a conversation.
+/// Sends some of the reports of a conversation.
 ///
 /// # Errors
 /// [`Trouble`] where the service never answers.
-pub async fn tell_conversation(world: &World, number: usize, reports: &[ToldOutcome]) -> Result<(), Trouble> {
+pub async fn report_conversation(world: &World, number: usize, reports: &[SentReport]) -> Result<(), Trouble> {
     let organisation = world.plan.webhooks[world.plan.conversations[number].webhook].organisation;
-    let path = format!("/api/v1/conversation/{}/outcome", world.conversations[number]);
-    send_all(world, organisation, &path, reports).await
+    let report = ApiRequest::of(&routes::REPORT_CONVERSATION_OUTCOME);
+    let report = report.parameter("conversation_id", world.conversations[number]);
+    send_all(world, organisation, &report, reports).await
 }
 
 /// Sends reports, two of them at the same time.
-async fn send_all(world: &World, organisation: usize, path: &str, reports: &[ToldOutcome]) -> Result<(), Trouble> {
+async fn send_all(
+    world: &World,
+    organisation: usize,
+    request: &ApiRequest,
+    reports: &[SentReport],
+) -> Result<(), Trouble> {
     for together in reports.chunks(2) {
         // Erased: otherwise the caller's future would be too large for the compiler.
-        try_join_all(together.iter().map(|report| send(world, organisation, path, report).boxed())).await?;
+        let sent = together.iter().map(|report| send(world, organisation, request.clone(), report).boxed());
+        try_join_all(sent).await?;
     }
     Ok(())
 }
 
-async fn send(world: &World, organisation: usize, path: &str, report: &ToldOutcome) -> Result<(), Trouble> {
-    let &ToldOutcome { outcome, at, seconds, is_late } = report;
+async fn send(world: &World, organisation: usize, request: ApiRequest, report: &SentReport) -> Result<(), Trouble> {
+    let &SentReport { outcome, at, seconds, is_late } = report;
     let body = json!({"outcome": outcome, "at": at, "duration_seconds": seconds});
-    let answered = world.ask(organisation, "POST", path, "", &body).await?;
+    let answered = world.ask(organisation, request.body(&body)).await?;
     let counts: Option<OutcomeReport> = serde_json::from_value(answered.body["data"]["result"].clone()).ok();
     let is_shown = counts.is_some_and(|counts| at <= counts.at || is_late);
-    let mut told = world.told();
-    told.sent += 1;
+    let mut sent = world.reports();
+    sent.count += 1;
     if answered.status != 200 || !is_shown {
-        told.wrong.push(format!("{path} {body}: {} {}", answered.status, answered.body));
+        sent.wrong.push(format!("{body} {}", answered.trouble()));
     }
     Ok(())
 }
@@ -215,24 +224,24 @@ pub async fn results(world: &World, finished: &[FinishedCampaign]) -> Result<Vec
         Check::that("the result of a contact or a conversation is the latest report, and that of no earlier attempt");
     let mut again = Check::that("a contact is tried again after each outcome of its policy, and after no other");
     {
-        let mut told = world.told();
-        (answered.seen, answered.wrong) = (told.sent, std::mem::take(&mut told.wrong));
+        let mut sent = world.reports();
+        (answered.seen, answered.wrong) = (sent.count, std::mem::take(&mut sent.wrong));
     }
     for (number, run) in finished.iter().enumerate() {
         for place in contacts_of(world, number, run.id).await? {
-            let attempts = world.told().attempts.get(&place.id).cloned().unwrap_or_default();
+            let attempts = world.reports().attempts.get(&place.id).cloned().unwrap_or_default();
             let wanted = attempts.iter().rev().flatten().next();
             latest.see(is_result(place.result.as_ref(), wanted), || format!("{place:?}, not {wanted:?}"));
             if place.status == ContactStatus::Sent {
                 let retries = world.plan.campaigns[number].retries;
-                again.see(is_tried_as_told(&place, &attempts, retries), || format!("{place:?}: {attempts:?}"));
+                again.see(is_tried_as_reported(&place, &attempts, retries), || format!("{place:?}: {attempts:?}"));
             }
         }
     }
     for organisation in 0..world.organisations.len() {
-        let conversations: Vec<Conversation> = world.list(organisation, "/api/v1/conversation", "").await?;
+        let conversations: Vec<Conversation> = world.list(organisation, &routes::LIST_CONVERSATIONS).await?;
         for conversation in conversations {
-            let wanted = world.told().conversations.get(&conversation.id).copied();
+            let wanted = world.reports().conversations.get(&conversation.id).copied();
             latest.see(is_result(conversation.result.as_ref(), wanted.as_ref()), || {
                 format!("{conversation:?}, not {wanted:?}")
             });
@@ -241,12 +250,12 @@ pub async fn results(world: &World, finished: &[FinishedCampaign]) -> Result<Vec
     Ok(vec![answered, latest, again])
 }
 
-fn is_result(result: Option<&OutcomeReport>, told: Option<&ToldOutcome>) -> bool {
-    match (result, told) {
+fn is_result(result: Option<&OutcomeReport>, report: Option<&SentReport>) -> bool {
+    match (result, report) {
         (None, None) => true,
-        (Some(result), Some(told)) => {
+        (Some(result), Some(report)) => {
             let seconds = result.duration_seconds.and_then(|seconds| u64::try_from(seconds.get()).ok());
-            (result.outcome, result.at, seconds) == (told.outcome, told.at, told.seconds)
+            (result.outcome, result.at, seconds) == (report.outcome, report.at, report.seconds)
         }
         _ => false,
     }
@@ -254,8 +263,8 @@ fn is_result(result: Option<&OutcomeReport>, told: Option<&ToldOutcome>) -> bool
 
 /// Whether each attempt but the last one ended with an outcome of the policy, and the last one with another outcome, with
 /// none, or as the last one that the policy allows.
-fn is_tried_as_told(place: &CampaignContact, attempts: &[Option<ToldOutcome>], retries: bool) -> bool {
-    let is_followed = |attempt: &Option<ToldOutcome>| attempt.is_some_and(|told| RETRIED.contains(&told.outcome));
+fn is_tried_as_reported(place: &CampaignContact, attempts: &[Option<SentReport>], retries: bool) -> bool {
+    let is_followed = |attempt: &Option<SentReport>| attempt.is_some_and(|report| RETRIED.contains(&report.outcome));
     let Some((last, earlier)) = attempts.split_last() else { return false };
     let most = if retries { MOST_ATTEMPTS } else { 1 };
     place.attempts as usize == attempts.len()

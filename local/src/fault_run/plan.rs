@@ -99,7 +99,7 @@ pub struct PlannedConversation {
     pub closes: bool,
     /// Whether it has messages.
     pub has_messages: bool,
-    /// Whether it is a call, of which a connector tells how it ended.
+    /// Whether it is a call, of which a connector reports how it ended.
     pub is_call: bool,
     /// Whether a form and an intent are captured in it.
     pub captures: bool,

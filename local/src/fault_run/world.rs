@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use shared::network::address::Reach;
 use shared::network::{Network, SystemLookup};
 use shared::records::delivery::Delivery;
+use shared::routes;
 use shared::table::Table;
 use shared::table::item::from_item;
 use shared::table::keys::{DUE_INDEX, Key};
@@ -25,11 +26,12 @@ use tokio::sync::Mutex as AsyncMutex;
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval};
 
+use crate::api::ApiRequest;
 use crate::event_source::StreamFaults;
 use crate::fault_run::FaultRunOptions;
 use crate::fault_run::captured::{Capturable, Capture};
 use crate::fault_run::exported::MadeExport;
-use crate::fault_run::outcomes::ToldOutcomes;
+use crate::fault_run::outcomes::SentReports;
 use crate::fault_run::plan::{ORGANISATIONS, Plan};
 use crate::faults::{Fault, Faults};
 use crate::lambda::{Function, invoke};
@@ -75,8 +77,8 @@ pub struct World {
     pub captures: Mutex<Vec<Capture>>,
     /// The exports.
     pub exports: AsyncMutex<Vec<MadeExport>>,
-    /// What the connectors have told.
-    pub told: Mutex<ToldOutcomes>,
+    /// What the connectors have reported.
+    pub reports: Mutex<SentReports>,
     faults: Faults,
     /// The units that the functions take of the partitions of the table.
     pub partitions: Partitions,
@@ -156,7 +158,7 @@ impl World {
             capturable: Vec::new(),
             captures: Mutex::default(),
             exports: AsyncMutex::default(),
-            told: Mutex::default(),
+            reports: Mutex::default(),
             faults,
             partitions,
             ticking,
@@ -207,11 +209,12 @@ impl World {
     async fn register(&self, number: usize) -> Result<KnownWebhook, Trouble> {
         let organisation = self.plan.webhooks[number].organisation;
         let address = format!("{}{}", self.receiver.url, path_of_webhook(number));
-        let webhook = self.make(organisation, "/api/v1/outbound_webhook", json!({"endpoint": address})).await?;
+        let make = async |route, body| self.make(organisation, ApiRequest::of(route).body(&body)).await;
+        let webhook = make(&routes::CREATE_WEBHOOK, json!({"endpoint": address})).await?;
         let id: WebhookId = member(&webhook, "id")?;
-        let assistant = self.make(organisation, "/api/v1/assistant", json!({"webhook_id": id})).await?;
+        let assistant = make(&routes::CREATE_ASSISTANT, json!({"webhook_id": id})).await?;
         let phone = json!({"assistant_id": assistant["id"], "widget_type": "phone"});
-        let phone = self.make(organisation, "/api/v1/widget", phone).await?;
+        let phone = make(&routes::CREATE_WIDGET, phone).await?;
         let (secret, assistant) = (member(&webhook, "secret")?, member(&assistant, "id")?);
         Ok(KnownWebhook { id, secret, assistant, phone: member(&phone, "id")? })
     }
@@ -226,13 +229,14 @@ impl World {
             "opening_message": "Hello",
             "connector_url": run.connector.map(|_| format!("{}{}", self.receiver.url, path_of_connector(number))),
         });
-        let made = self.make(organisation, "/api/v1/widget", widget).await?;
+        let made = self.make(organisation, ApiRequest::of(&routes::CREATE_WIDGET).body(&widget)).await?;
         let (widget, secret) = (member(&made, "id")?, member(&made, "secret")?);
         let contact = |place: usize| json!({"first_name": format!("Contact {place}"), "phone_number": format!("+312{number:03}{place:06}")});
         let mut contacts = Vec::new();
         for first in (0..run.contacts).step_by(IMPORTED_AT_ONCE) {
             let some: Vec<Value> = (first..run.contacts).take(IMPORTED_AT_ONCE).map(contact).collect();
-            let made = self.make(organisation, "/api/v1/contact/import", json!({"contacts": some})).await?;
+            let import = ApiRequest::of(&routes::IMPORT_CONTACTS).body(&json!({"contacts": some}));
+            let made = self.make(organisation, import).await?;
             for item in made["items"].as_array().into_iter().flatten() {
                 contacts.push(member(item, "id")?);
             }
@@ -246,11 +250,12 @@ impl World {
         let webhook = &self.webhooks[conversation.webhook];
         let phone = conversation.is_call.then_some(webhook.phone);
         let body = json!({"assistant_id": webhook.assistant, "widget_id": phone});
-        let opened = self.make(organisation, "/api/v1/conversation", body).await?;
+        let opened = self.make(organisation, ApiRequest::of(&routes::OPEN_CONVERSATION).body(&body)).await?;
         let id: ConversationId = member(&opened, "id")?;
         if conversation.has_messages {
             let words = json!({"sender_type": "user", "text": format!("Until when are you open? ({number})")});
-            self.make(organisation, &format!("/api/v1/conversation/{id}/message"), words).await?;
+            let add = ApiRequest::of(&routes::ADD_MESSAGE).parameter("conversation_id", id).body(&words);
+            self.make(organisation, add).await?;
         }
         Ok(id)
     }

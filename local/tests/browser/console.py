@@ -165,7 +165,7 @@ def skips(page: Page, seconds: str) -> None:
     """Skips time."""
     page.goto(f"{API}/console/time")
     page.get_by_role("button", name=seconds).click()
-    expect(page.locator("#told").get_by_text("came due.")).to_be_visible()
+    expect(page.locator("#notice").get_by_text("came due.")).to_be_visible()
 
 
 def retries(page: Page, key: str) -> None:
@@ -174,7 +174,7 @@ def retries(page: Page, key: str) -> None:
     page.goto(deliveries)
     page.get_by_label("Answer the next").fill("2")
     page.get_by_role("button", name="Set").click()
-    expect(page.locator("#told").get_by_text("answered so.")).to_be_visible()
+    expect(page.locator("#notice").get_by_text("answered so.")).to_be_visible()
     enabled = page.locator("#webhooks tbody tr").filter(has_text="yes").first
     enabled.get_by_role("button", name="Send a test event").click()
     delivery = page.locator("#deliveries tbody tr").filter(has_text="webhook.test").first
@@ -237,14 +237,14 @@ def charges(page: Page, key: str, letter: str) -> None:
     """The payment provider sends a checkout, and the user gets its customer."""
     page.goto(f"{API}/console/payments?org={key.lower()}")
     agency = f"01900000-0000-7000-8000-{letter}00a00000001"
-    row = page.locator("#agencies tbody tr").filter(has_text=agency)
+    row = page.locator("#agencies tbody tr").filter(has=page.locator(f"[title='{agency}']"))
     row.get_by_role("button", name="Set up").click()
     expect(row.locator(".good")).to_be_visible()
     page.locator("[name=type]").select_option("checkout.session.completed")
     page.locator("select[name=agency_id]").select_option(agency)
     page.locator("[name=customer_id]").fill(f"cus_{key.lower()}")
     page.get_by_role("button", name="Send").click()
-    expect(page.locator("#told").get_by_text("applied")).to_be_visible()
+    expect(page.locator("#notice").get_by_text("applied")).to_be_visible()
     expect(page.locator("#users").get_by_text(f"cus_{key.lower()}")).to_be_visible()
 
 

@@ -132,7 +132,7 @@ def skip(page: Page, label: str) -> None:
     """Skips time."""
     page.goto(f"{API}/console/time")
     page.get_by_role("button", name=label).click()
-    expect(page.locator("#told").get_by_text("came due.")).to_be_visible()
+    expect(page.locator("#notice").get_by_text("came due.")).to_be_visible()
 
 
 def pictures(page: Page) -> dict[str, list[str]]:

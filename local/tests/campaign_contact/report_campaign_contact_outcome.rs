@@ -43,16 +43,16 @@ async fn the_latest_report_counts_in_any_order() {
 }
 
 #[tokio::test]
-async fn a_report_is_answered_with_all_that_it_tells() {
+async fn a_report_is_answered_with_all_that_it_has() {
     let (sender, id) = called(1).await;
     let contact = sender.campaign(&id).await.1.remove(0);
-    let told = json!({
+    let report = json!({
         "outcome": "voicemail", "at": "2026-02-01T13:00:30+01:00", "duration_seconds": 12,
         "recording_url": "https://calls.example.com/1.wav?signature=x", "cost": 0.0125,
     });
     let path = format!("/api/v1/campaign_contact/{}/outcome", id_of(&contact));
-    let answer = sender.setup.post(&sender.org, &path, told.clone()).await;
-    let mut wanted = told;
+    let answer = sender.setup.post(&sender.org, &path, report.clone()).await;
+    let mut wanted = report;
     wanted["at"] = json!("2026-02-01T12:00:30.000Z");
     assert_eq!(answer["result"], wanted);
     assert_eq!(sender.campaign(&id).await.1[0], answer);
@@ -138,10 +138,10 @@ async fn a_deleted_contact_is_no_longer_counted_by_its_outcome() {
 }
 
 #[tokio::test]
-async fn a_webhook_is_told_of_each_report_that_counts() {
+async fn each_report_that_counts_emits_an_event() {
     let (sender, id) = called(1).await;
     let fields =
-        json!({"endpoint": format!("{}/told", sender.setup.receiver.url), "events": ["campaign_contact.updated"]});
+        json!({"endpoint": format!("{}/hook", sender.setup.receiver.url), "events": ["campaign_contact.updated"]});
     sender.setup.post(&sender.org, "/api/v1/outbound_webhook", fields).await;
     let contact = sender.campaign(&id).await.1.remove(0);
     for (outcome, seconds) in [("busy", -10), ("busy", -10), ("no_answer", -20), ("answered", -5)] {
@@ -149,10 +149,10 @@ async fn a_webhook_is_told_of_each_report_that_counts() {
         sender.setup.settle().await;
     }
     sender.setup.minutes(2).await;
-    let told: Vec<Value> = sender.setup.receiver.received("/told").iter().map(event).collect();
-    assert_eq!((told.len(), events(&sender.setup.receiver.received("/told")).len()), (2, 2));
-    let outcomes: Vec<_> = told.iter().map(|told| told["data"]["result"]["outcome"].clone()).collect();
+    let emitted: Vec<Value> = sender.setup.receiver.received("/hook").iter().map(event).collect();
+    assert_eq!((emitted.len(), events(&sender.setup.receiver.received("/hook")).len()), (2, 2));
+    let outcomes: Vec<_> = emitted.iter().map(|event| event["data"]["result"]["outcome"].clone()).collect();
     assert_eq!(outcomes, ["busy", "answered"]);
-    assert_eq!(told[1]["data"], sender.campaign(&id).await.1[0]);
-    assert!(told[0]["sequence"].as_u64() < told[1]["sequence"].as_u64());
+    assert_eq!(emitted[1]["data"], sender.campaign(&id).await.1[0]);
+    assert!(emitted[0]["sequence"].as_u64() < emitted[1]["sequence"].as_u64());
 }

@@ -1,4 +1,4 @@
-//! `POST /api/v1/conversation/{conversation_id}/outcome`: a single call or message has the result that its connector tells.
+//! `POST /api/v1/conversation/{conversation_id}/outcome`: a call or message has the result that its connector reports.
 
 use serde_json::{Value, json};
 use shared::records::widget::WidgetType;

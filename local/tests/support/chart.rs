@@ -70,15 +70,15 @@ fn chart(forms: &[(&Form, String)], prefix: &str) -> String {
 
 /// What the placeholders of the chart stand for.
 fn placeholders() -> String {
-    let mut told: Vec<(&str, Vec<String>)> = Vec::new();
+    let mut explained: Vec<(&str, Vec<String>)> = Vec::new();
     for (name, _, meaning) in PLACEHOLDERS {
         let name = format!("`<{name}>`");
-        match told.iter_mut().find(|(known, _)| known == meaning) {
+        match explained.iter_mut().find(|(known, _)| known == meaning) {
             Some((_, names)) => names.push(name),
-            None => told.push((meaning, vec![name])),
+            None => explained.push((meaning, vec![name])),
         }
     }
-    told.into_iter().map(|(meaning, names)| format!("- {}: {meaning}\n", names.join(", "))).collect()
+    explained.into_iter().map(|(meaning, names)| format!("- {}: {meaning}\n", names.join(", "))).collect()
 }
 
 /// Three items of the demo set: a link, a pointer to it, and a set in which it stands.
@@ -100,18 +100,18 @@ async fn example() -> String {
 
 /// The page.
 pub async fn page(read: &[BTreeSet<&'static str>], filters: &BTreeMap<&str, BTreeSet<&str>>) -> String {
-    let told = |ways: &BTreeSet<&str>| match ways.len() {
+    let joined = |ways: &BTreeSet<&str>| match ways.len() {
         0 => String::new(),
         _ => ways.iter().copied().collect::<Vec<_>>().join(", "),
     };
-    let forms: Vec<(&Form, String)> = FORMS.iter().zip(read).map(|(form, ways)| (form, told(ways))).collect();
+    let forms: Vec<(&Form, String)> = FORMS.iter().zip(read).map(|(form, ways)| (form, joined(ways))).collect();
     let (of_org, others): (Vec<_>, Vec<_>) = forms.into_iter().partition(|(form, _)| form.pk.starts_with(ORG));
     let due: Vec<_> = DUE.iter().map(|form| (form, "by query".to_owned())).collect();
-    let mut lists_told = String::from("| List | Rows | Spreads | Sets by |\n| --- | --- | --- | --- |\n");
+    let mut lists_shown = String::from("| List | Rows | Spreads | Sets by |\n| --- | --- | --- | --- |\n");
     for List { name, record, spreads } in lists() {
         let fields = filters.get(&name[..]).into_iter().flatten();
         let fields: Vec<_> = fields.map(|field| if field.is_empty() { "all rows" } else { field }).collect();
-        writeln!(lists_told, "| `{name}` | {record} | {} | {} |", if spreads { "yes" } else { "" }, fields.join(", "))
+        writeln!(lists_shown, "| `{name}` | {record} | {} | {} |", if spreads { "yes" } else { "" }, fields.join(", "))
             .unwrap();
     }
     with_constants(TEXT)
@@ -123,7 +123,7 @@ pub async fn page(read: &[BTreeSet<&'static str>], filters: &BTreeMap<&str, BTre
             &chart(&due, "").replace("| `<time>` ", "").replace("| Sort key ", "").replacen("| --- ", "", 1),
         )
         .replace("{placeholders}", &placeholders())
-        .replace("{lists}", &lists_told)
+        .replace("{lists}", &lists_shown)
         .replace("{example}", &example().await)
 }
 

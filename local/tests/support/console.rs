@@ -26,10 +26,27 @@ pub async fn text(stack: &Stack, path: &str) -> String {
     answer.text().await.unwrap()
 }
 
+/// Sends the form of `operation` for the first organisation, and returns what the console says.
+pub async fn send(stack: &Stack, operation: &str, fields: &Value) -> Value {
+    submit(stack, &format!("{operation}?org=acme"), fields).await
+}
+
+/// Sends the form of a page that stays, and returns its message.
+pub async fn operate(stack: &Stack, operation: &str, fields: &Value) -> String {
+    let says = submit(stack, &format!("{operation}?org=acme&stay=yes"), fields).await;
+    says["message"].as_str().or(says["error"].as_str()).unwrap().to_owned()
+}
+
+async fn submit(stack: &Stack, form: &str, fields: &Value) -> Value {
+    let answer = http_client().post(format!("{}/console/forms/{form}", stack.url)).json(fields).send().await.unwrap();
+    assert_eq!(answer.status(), 200, "{form}");
+    answer.json().await.unwrap()
+}
+
 /// Skips time, and returns what the page says.
 pub async fn skip(stack: &Stack, seconds: u64) -> String {
     let skip = http_client().post(format!("{}/console/time", stack.url)).json(&json!({"seconds": seconds}));
     let says: Value = skip.send().await.unwrap().error_for_status().unwrap().json().await.unwrap();
     stack.settle().await.unwrap();
-    says["told"].as_str().unwrap().to_owned()
+    says["message"].as_str().unwrap().to_owned()
 }

@@ -497,15 +497,15 @@ impl Form {
 /// `text` with the value of each constant in the place of its `{file:NAME}`.
 pub fn with_constants(text: &str) -> String {
     let mut parts = text.split('{');
-    let mut told = parts.next().unwrap_or_default().to_owned();
+    let mut filled = parts.next().unwrap_or_default().to_owned();
     for part in parts {
         let constant = part.split_once('}').and_then(|(constant, after)| Some((constant.split_once(':')?, after)));
         match constant {
-            Some(((file, name), after)) => told += &(value_of(file, name) + after),
-            None => told = told + "{" + part,
+            Some(((file, name), after)) => filled += &(value_of(file, name) + after),
+            None => filled = filled + "{" + part,
         }
     }
-    told
+    filled
 }
 
 /// The one form of `forms` that a key has.

@@ -310,7 +310,7 @@ pub fn counts<const N: usize>(of: [(&str, usize); N]) -> Value {
     counts
 }
 
-/// The outcomes of a campaign for which no connector has told one.
+/// The outcomes of a campaign for which no connector has reported one.
 pub fn no_outcomes() -> Value {
     ReportedOutcome::WORDS.iter().map(|word| ((*word).to_owned(), json!(0))).collect()
 }

@@ -1,4 +1,4 @@
-//! The events of a fault run: compares the log of each organisation with what happened, and with what arrived.
+//! The log of events of a fault run: compares that of each organisation with what happened, and with what arrived.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -6,8 +6,10 @@ use serde_json::{Value, json};
 use shared::records::campaign::ContactStatus;
 use shared::records::conversation::Conversation;
 use shared::records::event::{EventKind, HAVE_TRANSCRIPTS};
+use shared::routes;
 
 use crate::Trouble;
+use crate::api::ApiRequest;
 use crate::fault_run::acts::{CHANGED, FinishedCampaign, contacts_of};
 use crate::fault_run::captured;
 use crate::fault_run::changes::TableChanges;
@@ -20,11 +22,11 @@ const SENT: usize = 0;
 pub const PATH: &str = "/events";
 /// Events of a page.
 const PAGE: usize = 100;
-/// The kinds that tell of a change more or less often, depending on when it happens.
+/// The kinds of which a change emits more or fewer events, depending on when it happens.
 const ANY_NUMBER: [&str; 5] =
     ["conversation.updated", "campaign.updated", "campaign.started", "export.updated", "webhook.updated"];
 const CONTACT_UPDATED: &str = "contact.updated";
-/// The subject of the events of a campaign's contact. They tell of changes of two items, the contact and its delivery,
+/// The subject of the events of a campaign's contact. They follow changes of two items, the contact and its delivery,
 /// so they are in any order: the one with the highest `sequence` counts.
 const OF_TWO_ITEMS: &str = "campaign_contact";
 
@@ -38,33 +40,33 @@ impl World {
         if organisation == SENT {
             webhook["endpoint"] = format!("{}{PATH}", self.receiver.url).into();
         }
-        self.make(organisation, "/api/v1/outbound_webhook", webhook).await.map(drop)
+        self.make(organisation, ApiRequest::of(&routes::CREATE_WEBHOOK).body(&webhook)).await.map(drop)
     }
 }
 
-/// Checks that each change is told by one event of the log, and that the events arrived.
+/// Checks that each change has emitted one event into the log, and that the events arrived.
 ///
 /// # Errors
 /// [`Trouble`] where the log or a record cannot be read.
-pub async fn events(
+pub async fn checks(
     world: &World,
     finished: &[FinishedCampaign],
     changes: &TableChanges,
     exports: usize,
 ) -> Result<Vec<Check>, Trouble> {
     let mut once = Check::that("the log has each event once, and those of a record in their order");
-    let mut told = Check::that("each change is told by one event, of every kind");
+    let mut emitted = Check::that("each change emits one event, of every kind");
     let mut sent = Check::that("each event of the log arrived, and came again only with its id");
     let given_up = given_up(world);
     for organisation in 0..world.organisations.len() {
         let log = Log::read(world, organisation, exports).await?;
         log.see_order(&given_up, &mut once);
-        log.see_changes(finished, changes, &mut told).await?;
+        log.see_changes(finished, changes, &mut emitted).await?;
         if organisation == SENT {
             log.see_arrivals(&mut sent);
         }
     }
-    Ok(vec![once, told, sent])
+    Ok(vec![once, emitted, sent])
 }
 
 /// The ids of the records of which the stream gave up a change. It was handled later than the ones behind it.
@@ -91,10 +93,10 @@ impl<'a> Log<'a> {
     async fn read(world: &'a World, organisation: usize, exports: usize) -> Result<Self, Trouble> {
         let (mut events, mut after) = (Vec::new(), String::new());
         loop {
-            let query = format!("size={PAGE}{after}");
-            let mut page = world.ask(organisation, "GET", "/api/v1/event", &query, &Value::Null).await?.body;
-            events.extend(member::<Vec<Value>>(&page["data"], "items")?);
-            let Value::String(next) = page["data"]["next"].take() else { break };
+            let list = ApiRequest::of(&routes::LIST_EVENTS).query(format!("size={PAGE}{after}"));
+            let mut page = world.ask(organisation, list).await?.data()?;
+            events.extend(member::<Vec<Value>>(&page, "items")?);
+            let Value::String(next) = page["next"].take() else { break };
             after = format!("&after={next}");
         }
         Ok(Self { world, organisation, events, exports })
@@ -127,35 +129,35 @@ impl<'a> Log<'a> {
         &self,
         finished: &[FinishedCampaign],
         changes: &TableChanges,
-        told: &mut Check,
+        emitted: &mut Check,
     ) -> Result<(), Trouble> {
-        let conversations: Vec<Conversation> = self.world.list(self.organisation, "/api/v1/conversation", "").await?;
+        let conversations: Vec<Conversation> = self.world.list(self.organisation, &routes::LIST_CONVERSATIONS).await?;
         let mut kinds = self.kinds();
         for (kind, wanted) in self.wanted(&conversations, finished).await? {
             let (count, records) = kinds.remove(kind).unwrap_or_default();
             // A caller repeats a change whose answer was lost: then there may be two changes.
             let is_right = records.len() == wanted && (count == wanted || kind == CONTACT_UPDATED);
-            told.see(is_right, || format!("{kind}: {count} of {} records, not {wanted}", records.len()));
+            emitted.see(is_right, || format!("{kind}: {count} of {} records, not {wanted}", records.len()));
         }
         let (completed, _) = kinds.remove("campaign.completed").unwrap_or_default();
         let own = self.campaigns(finished).filter_map(|(_, run)| changes.completed.get(&run.id.to_string()));
         let wanted: usize = own.sum();
-        told.see(completed == wanted, || format!("campaign.completed: {completed}, not {wanted}"));
+        emitted.see(completed == wanted, || format!("campaign.completed: {completed}, not {wanted}"));
         kinds.remove(EventKind::CAMPAIGN_CONTACT_UPDATED.as_str());
-        self.see_contacts(finished, changes, told).await?;
+        self.see_contacts(finished, changes, emitted).await?;
         let others: Vec<_> = kinds.keys().filter(|kind| !ANY_NUMBER.contains(kind)).collect();
-        told.see(others.is_empty(), || format!("also {others:?}"));
-        self.see_conversations(&conversations, told);
+        emitted.see(others.is_empty(), || format!("also {others:?}"));
+        self.see_conversations(&conversations, emitted);
         Ok(())
     }
 
-    /// Each end of a delivery to a contact of a campaign and each change of its result is told once, and the last event
-    /// shows the contact as it is.
+    /// Each end of a delivery to a contact of a campaign and each change of its result emits one event, and the last
+    /// event shows the contact as it is.
     async fn see_contacts(
         &self,
         finished: &[FinishedCampaign],
         changes: &TableChanges,
-        told: &mut Check,
+        emitted: &mut Check,
     ) -> Result<(), Trouble> {
         let mut of_contact: HashMap<&str, Vec<&Value>> = HashMap::new();
         let kind = EventKind::CAMPAIGN_CONTACT_UPDATED.as_str();
@@ -167,20 +169,20 @@ impl<'a> Log<'a> {
                 let id = place.id.to_string();
                 let events = of_contact.remove(&*id).unwrap_or_default();
                 let wanted = changes.contacts.get(&id).copied().unwrap_or_default();
-                told.see(events.len() == wanted, || format!("{place:?} has {} events, not {wanted}", events.len()));
-                // A cancellation is told of the campaign alone.
+                emitted.see(events.len() == wanted, || format!("{place:?} has {} events, not {wanted}", events.len()));
+                // A cancellation emits an event of the campaign alone.
                 let last = events.iter().max_by_key(|event| event["sequence"].as_u64());
                 if let Some(last) = last.filter(|_| place.status != ContactStatus::Cancelled) {
                     let shown = ["status", "result", "attempts"].map(|name| &last["data"][name]);
                     let is = [json!(place.status), json!(place.result), json!(place.attempts)];
-                    told.see(shown == is.each_ref(), || format!("{place:?} is not as in {last}"));
+                    emitted.see(shown == is.each_ref(), || format!("{place:?} is not as in {last}"));
                 }
             }
         }
         for (id, events) in of_contact {
-            // The contact was deleted: what happened to it may be told or not.
+            // The contact was deleted: what happened to it may have emitted an event or not.
             let most = changes.contacts.get(id).copied().unwrap_or_default();
-            told.see(events.len() <= most, || format!("{id} has {} events, {most} at most", events.len()));
+            emitted.see(events.len() <= most, || format!("{id} has {} events, {most} at most", events.len()));
         }
         Ok(())
     }
@@ -192,7 +194,7 @@ impl<'a> Log<'a> {
         finished: &[FinishedCampaign],
     ) -> Result<Vec<(&'static str, usize)>, Trouble> {
         let (world, own) = (self.world, self.organisation);
-        let webhooks: Vec<Value> = world.list(own, "/api/v1/outbound_webhook/list", "").await?;
+        let webhooks: Vec<Value> = world.list(own, &routes::LIST_WEBHOOKS).await?;
         let (mut campaigns, mut contacts, mut changed) = (0, 0, 0);
         for (number, _) in self.campaigns(finished) {
             let invited = world.channels[number].contacts.len();
@@ -233,8 +235,8 @@ impl<'a> Log<'a> {
         finished.iter().enumerate().filter(move |(number, _)| is_own(*number))
     }
 
-    /// Each message is told, and the last event of an open conversation has the last of them.
-    fn see_conversations(&self, conversations: &[Conversation], told: &mut Check) {
+    /// Each message has emitted an event, and the last event of an open conversation has the last of them.
+    fn see_conversations(&self, conversations: &[Conversation], emitted: &mut Check) {
         let (mut messages, mut last) = (HashMap::<&str, u64>::new(), HashMap::new());
         for event in &self.events {
             match word(event, "event") {
@@ -248,10 +250,10 @@ impl<'a> Log<'a> {
         for conversation in conversations {
             let id = conversation.id.to_string();
             let said = messages.get(&*id).copied().unwrap_or_default();
-            told.see(said == conversation.chat_count, || format!("{said} messages of {conversation:?}"));
+            emitted.see(said == conversation.chat_count, || format!("{said} messages of {conversation:?}"));
             let known = last.get(&*id).copied().flatten();
-            let is_told = !conversation.is_open() || known == Some(conversation.chat_count);
-            told.see(is_told, || format!("{known:?} messages are known of {conversation:?}"));
+            let is_known = !conversation.is_open() || known == Some(conversation.chat_count);
+            emitted.see(is_known, || format!("{known:?} messages are known of {conversation:?}"));
         }
     }
 
