@@ -1,6 +1,7 @@
 //! The code that all functions share, module by module. A module uses only the modules before it in this list:
 //! `local/tests/rooms.rs` checks the imports.
 //!
+//! - `repository_file` has the text of a file of the repository.
 //! - [`input`](mod@input) reads a caller's input: its values, its issues with their locations, its schema.
 //! - [`values`] has the values of which records and requests consist: ids, points in time, free-form JSON, secrets,
 //!   organisations, limits.
@@ -40,6 +41,7 @@ pub mod payments;
 pub mod reactions;
 pub mod records;
 pub mod redrive;
+mod repository_file;
 pub mod request;
 pub mod routes;
 pub mod runtime;
@@ -79,6 +81,7 @@ pub mod prelude {
 
     /// The imports of a document.
     pub mod documents {
+        pub use crate::repository_file;
         pub use crate::request::config::Config;
         pub use crate::runtime::document::{Document, Headers};
     }
@@ -96,6 +99,7 @@ pub mod prelude {
     /// The imports of the server of tools.
     pub mod tools {
         pub use crate::mcp::ToolServer;
+        pub use crate::repository_file;
     }
 
     /// The imports of a function on the stream or on a schedule.

@@ -43,7 +43,7 @@ const KEPT: u32 = 300_000;
 /// The server of the operations as tools.
 pub trait ToolServer {
     /// The document of the API from which the tools are made.
-    const DOCUMENT: &'static str;
+    fn document() -> &'static str;
 }
 
 /// A server of tools without its type, with its route.
@@ -51,7 +51,7 @@ pub trait ToolServer {
 pub struct Server {
     /// Its line in the route table.
     pub route: &'static Route,
-    document: &'static str,
+    document: fn() -> &'static str,
 }
 
 /// One request to the server: its caller, and its progress.
@@ -69,7 +69,7 @@ struct Exchange<'a> {
 impl Server {
     /// `S` without its type, with its route.
     pub const fn of<S: ToolServer>(route: &'static Route) -> Self {
-        Self { route, document: S::DOCUMENT }
+        Self { route, document: S::document }
     }
 
     /// Answers `request` and logs one line about it. It never fails.
@@ -126,7 +126,7 @@ impl Server {
         let caller = authenticate(service, &store, key, now).await?;
         by.a_key(&caller);
         let mut exchange =
-            Exchange { caller: &caller, key, base_url, document: self.document, tool: None, was_sent: false };
+            Exchange { caller: &caller, key, base_url, document: (self.document)(), tool: None, was_sent: false };
         let answer = self.answered(request, &mut exchange).await;
         // A call of a tool is a request to the API, which counts it. Every other message is counted here; it has had no
         // effect.

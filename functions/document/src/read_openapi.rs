@@ -10,6 +10,6 @@ impl Document for ReadOpenapi {
     fn text(_: &Config, base_url: &str) -> String {
         // The file names the server by its path alone: with a stage or a base path, that path would be wrong.
         let server = |url: &str| format!("\"servers\": [\n    {{\n      \"url\": \"{url}\"");
-        include_str!("../../../openapi.json").replacen(&server("/"), &server(base_url), 1)
+        repository_file!("../../openapi.json").replacen(&server("/"), &server(base_url), 1)
     }
 }

@@ -5,5 +5,7 @@ use shared::prelude::tools::*;
 pub struct Mcp;
 
 impl ToolServer for Mcp {
-    const DOCUMENT: &'static str = include_str!("../../../openapi.json");
+    fn document() -> &'static str {
+        repository_file!("../../openapi.json")
+    }
 }

@@ -10,8 +10,10 @@ use shared::routes;
 use super::fields::InputField;
 
 /// The document. Where it is older than the route table, the pages lack the fields of the new operations.
-static DOCUMENT: LazyLock<Value> =
-    LazyLock::new(|| serde_json::from_str(include_str!("../../../openapi.json")).unwrap_or_default());
+static DOCUMENT: LazyLock<Value> = LazyLock::new(|| {
+    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../openapi.json"));
+    serde_json::from_str(&text.unwrap_or_default()).unwrap_or_default()
+});
 
 static RECORDS: LazyLock<Vec<PageRecord>> = LazyLock::new(|| {
     let mut records: Vec<PageRecord> = Vec::new();

@@ -5,9 +5,10 @@ use std::sync::LazyLock;
 use maud::{Markup, html};
 use regex_automata::meta::Regex;
 
-static PAGE: &str = include_str!("../../../docs/TABLE.md");
-
-static CHART: LazyLock<KeyChart> = LazyLock::new(|| KeyChart::read(PAGE));
+static CHART: LazyLock<KeyChart> = LazyLock::new(|| {
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/TABLE.md"));
+    KeyChart::read(&page.unwrap_or_default())
+});
 
 /// The page about the keys.
 #[derive(Debug, Default)]
