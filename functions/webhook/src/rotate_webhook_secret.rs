@@ -1,5 +1,5 @@
 //! `POST /api/v1/outbound_webhook/{webhook_id}/rotate_secret`: makes a new secret for a webhook. Use it if others may
-//! know the old one, which signs beside it for one more day.
+//! know the old one. Events have a signature of each of them for one more day.
 
 use shared::prelude::*;
 

@@ -1,5 +1,5 @@
 //! `POST /api/v1/widget/{widget_id}/rotate_secret`: makes a new secret for the connector of a widget. Use it if others
-//! may know the old one, which signs beside it for one more day.
+//! may know the old one. Events have a signature of each of them for one more day.
 
 use shared::prelude::*;
 
