@@ -12,6 +12,7 @@ use shared::input::{Input as _, Issues, Location, Source};
 use shared::records::event::{self, Event, EventId, EventKind, EventQuery};
 use shared::request::error::Error;
 use shared::table::Table;
+use shared::table::meter::Meter;
 use shared::values::json::JsonObject;
 use shared::values::time::Timestamp;
 use uuid::Uuid;
@@ -114,6 +115,19 @@ async fn a_reader_misses_no_event_and_gets_none_twice() {
             .filter(|event| event.data.text("id").is_none() && event.data == change(record, event.sequence).data);
         assert!(own.map(|event| event.sequence).is_sorted(), "the events of a record keep their order");
     }
+}
+
+#[tokio::test]
+async fn a_process_that_has_appended_needs_no_read() {
+    let (stack, _) = with_faults(empty()).await;
+    let (process, mut calls) = (stack.gateway.service.store.in_another_process(), Vec::new());
+    for number in 0..3 {
+        let meter = Meter::default();
+        let table = Table::new(process.metered(meter.clone()), tenant());
+        event::append(&table, &[change(1, number)], None, now()).await.unwrap();
+        calls.push(meter.cost().calls);
+    }
+    assert_eq!(calls, [2, 1, 1]);
 }
 
 #[tokio::test]

@@ -164,6 +164,7 @@ async fn a_refusal_has_retry_after_and_a_success_the_policy() {
     assert_eq!(json(&refused)["detail"][0]["msg"], message);
     let nothing_left = ("ratelimit", r#""key";r=0;t=1"#);
     assert_eq!(headers(&refused), [nothing_left, policy, ("retry-after", "1")]);
+    assert_eq!(headers(&ask(ACME).await), headers(&refused), "the next one is refused from memory");
     assert_eq!(refused.headers["content-type"], "application/json");
     // Another key of the same organisation has a limit of its own.
     assert_eq!(ask(ACME_READ_ONLY).await.status, 200);
@@ -185,6 +186,17 @@ async fn a_refusal_has_retry_after_and_a_success_the_policy() {
     assert_eq!((made.status, made.cost), (429, Cost::default()), "it is refused from memory");
     let rows = |items: &[std::collections::BTreeMap<_, _>]| items.iter().filter(|item| !is_bucket(item)).count();
     assert_eq!(rows(&everything(&stack).await), rows(&before));
+}
+
+/// The process that emptied the bucket is three seconds ahead. So the others wait longer than a token takes.
+#[tokio::test]
+async fn a_process_with_a_slow_clock_says_how_long_to_wait() {
+    let world = Processes::start(2, 1, 1).await;
+    world.set(3000);
+    assert_eq!(world.ask(0, ACME).await.status_code, 200);
+    world.set(0);
+    let refused = world.ask(1, ACME).await;
+    assert_eq!((refused.status_code, retry_after(&refused)), (429, 4));
 }
 
 /// Whether an item is the bucket of a key.

@@ -896,6 +896,11 @@ async fn a_delivery_missing_from_the_index_is_sent() {
         }
         let outbox = customer.outbox().await;
         assert_eq!(states(&outbox), BTreeMap::from([("delivered", 4)]), "{hours}");
+        // A healthy endpoint leaves the queue of the tick, and its item is deleted.
+        customer.setup.pass(HOUR);
+        customer.setup.minutes(1).await;
+        let left = everything(&customer.setup.stack).await;
+        assert!(left.iter().all(|item| item["sk"].as_s().unwrap() != "ENDPOINT_HEALTH"), "{hours}");
     }))
     .await;
 }

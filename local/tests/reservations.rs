@@ -148,6 +148,27 @@ async fn throttled_transactions_leave_no_trace() {
     assert!(head_size::<Link>(&stack) < 200);
 }
 
+/// The process returns the ordinal, and does not learn that it has. The next row gets this ordinal.
+#[tokio::test]
+async fn an_ordinal_returned_without_an_answer_is_no_hole() {
+    let (stack, faults, warm) = failing().await;
+    append(&warm).await.unwrap();
+    let mut returns = false;
+    faults.plan(move |action, _| match action {
+        "PutItem" => {
+            returns = true;
+            Fault::Throttle
+        }
+        "UpdateItem" if std::mem::take(&mut returns) => Fault::BreakAnswer,
+        _ => Fault::None,
+    });
+    unavailable(&append(&warm).await);
+    faults.end();
+    append(&warm).await.unwrap();
+    let (page, _) = first_page::<Intent>(&stack).await;
+    assert_eq!((page.total, page.items.len()), (2, 2));
+}
+
 #[tokio::test]
 async fn concurrent_throttled_puts_leave_holes() {
     const TOGETHER: usize = 20;

@@ -368,6 +368,20 @@ async fn an_unsent_text_is_not_stored() {
     assert_eq!(kept().await, 1);
 }
 
+/// The function may have crashed after it sent the text to some contacts.
+#[tokio::test]
+async fn the_text_of_a_begun_execution_is_kept() {
+    let (sender, id) = campaign(json!({"interval": 60})).await;
+    sender.setup.pass(61 * 60);
+    let (table, now) = (&sender.org.table, sender.setup.clock.now());
+    let campaign = table.key::<Campaign>(CampaignId(id.parse().unwrap()));
+    assert!(campaign::Lease::take(table, &campaign, now).await.unwrap().is_some());
+    assert_eq!(sender.control(&id, "pause").await.0, 200);
+    sender.update_text(&id, "Another").await;
+    let stored = sender.stored("#CAMPAIGN_RUN#").await;
+    assert_eq!(stored.iter().filter(|sk| sk.starts_with("CAMPAIGN_SAID")).count(), 1);
+}
+
 #[tokio::test]
 async fn transcripts_of_a_completed_run_keep_its_text() {
     for connected in [false, true] {

@@ -88,6 +88,7 @@ async fn dates_choose_the_deliveries_to_the_millisecond() {
     assert_eq!(counted(between(HOUR / 4 + 1, HOUR)).await, (Some(time(NOW)), vec![2]));
     assert_eq!(counted(between(-1, 1)).await, (Some(time(NOW - HOUR)), vec![0, 1]));
     assert_eq!(counted(between(HOUR, HOUR)).await, (None, vec![]));
+    assert_eq!(counted(between(HOUR / 4, HOUR / 4)).await, (None, vec![]));
     assert_eq!(counted(between(HOUR, 0)).await, (None, vec![]));
     // Seven days are the most, in 169 hours if they do not begin with an hour.
     assert_eq!(counted(between(1, 7 * DAY + 1)).await.1.len(), 169);

@@ -275,6 +275,14 @@ mod tests {
     }
 
     #[test]
+    fn a_window_that_ends_when_it_begins_is_open_at_that_moment() {
+        let (midnight, next) = (at("2026-11-28T00:00:00Z"), at("2026-11-29T00:00:00Z"));
+        let always = schedule("2026-11-27T00:00:00Z", None, &[], "-00:00", "UTC");
+        assert!(always.is_open(midnight));
+        assert_eq!(always.closes(midnight), Some(next));
+    }
+
+    #[test]
     fn a_window_opens_again_when_clocks_go_back_into_it() {
         for (window, zone, from, opens) in [
             ("01:00-02:30", "Europe/Berlin", "2030-10-27T00:45:00Z", "2030-10-27T01:00:00Z"),

@@ -329,7 +329,11 @@ mod tests {
         assert_eq!(delivery.clone().decide(DeliveryOutcome::Begun, later(0)).stage(), DeliveryStage::Dead);
         assert!(!delivery.clone().decide(answered(500), later(0)).is_suspect());
         let once = in_stage(DeliveryStage::Ready { due: None }).decide(DeliveryOutcome::Begun, later(0));
-        assert!(!once.decide(DeliveryOutcome::NotAttempted, later(0)).is_suspect());
+        assert!(!once.clone().decide(DeliveryOutcome::NotAttempted, later(0)).is_suspect());
+        // A request to send it again begins anew.
+        for asked in [DeliveryOutcome::AskedAgain { by: Uuid::max() }, DeliveryOutcome::Recovered { by: Uuid::max() }] {
+            assert!(!once.clone().decide(asked, later(0)).is_suspect());
+        }
         let released = in_stage(DeliveryStage::Ready { due: None }).decide(DeliveryOutcome::Released, later(0));
         assert!(!released.is_suspect());
         assert!(released.clone().decide(DeliveryOutcome::Released, later(0)).is_suspect());
