@@ -217,9 +217,7 @@ pub async fn forms_of_form(
 ) -> Result<Page<CapturedForm>, TableError> {
     let terms = Term::of("form_id", &form).into_iter().chain(query.of_conversation).collect();
     let query = ListQuery::new(query.page, terms);
-    // Not `try_join!`: the cost of a request must not depend on whether the form exists.
-    let (form, page) = futures_util::join!(table.get::<Form>(form), table.list((), &query));
-    form.and(page)
+    filled_in(table, table.get::<Form>(form), query).await
 }
 
 /// A page of the forms that were filled in in a conversation.
@@ -233,6 +231,16 @@ pub async fn forms_of_conversation(
 ) -> Result<Page<CapturedForm>, TableError> {
     let terms = Term::of("conversation_id", &conversation).map(Term::sparse);
     let query = ListQuery::new(page, terms.into_iter().collect());
-    let (conversation, page) = futures_util::join!(table.get::<Conversation>(conversation), table.list((), &query));
-    conversation.and(page)
+    filled_in(table, table.get::<Conversation>(conversation), query).await
+}
+
+/// The page of a query that names a record, if that record exists.
+async fn filled_in<T>(
+    table: &Table,
+    named: impl Future<Output = Result<T, TableError>>,
+    query: ListQuery<CapturedForm>,
+) -> Result<Page<CapturedForm>, TableError> {
+    // Not `try_join!`: the cost of a request must not depend on whether the record exists.
+    let (named, page) = futures_util::join!(named, table.list((), &query));
+    named.and(page)
 }
