@@ -110,6 +110,8 @@ async fn a_rotation_keeps_the_old_key_for_the_overlap() {
     );
     // It is valid for as long as the old one was meant to be.
     assert_eq!(rotated["expires_at"], "2026-02-12T12:00:00.000Z");
+    let made = |key: &Value| key["created_at"].as_str().unwrap().to_owned();
+    assert_eq!([made(&rotated["replaced"]), made(&rotated)], ["2026-02-01T12:00:00.000Z", "2026-02-02T12:00:00.000Z"]);
     for same in ["name", "role", "scopes", "user_id", "requests_per_second", "burst", "limits", "org_id"] {
         assert_eq!(rotated[same], rotated["replaced"][same], "{same}");
     }
