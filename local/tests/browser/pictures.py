@@ -73,7 +73,7 @@ def text_of(page: Page) -> list[str]:
         page.wait_for_timeout(SETTLES)
         shown, before = page.locator("body").inner_text(), shown
     lines = [VARIABLE.sub("…", line).strip() for line in shown.splitlines()]
-    # The first request of a key on a day notes the day. The recording skips an hour, and late in the evening a day begins.
+    # The first request of a key on a day notes the day. The recording skips an hour, which may begin a day.
     return [line for line in lines if line and not line.startswith("modify RATE#")]
 
 
