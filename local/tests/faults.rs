@@ -233,13 +233,15 @@ async fn two_concurrent_requests_make_one_run() {
 #[tokio::test]
 async fn a_queued_contact_costs_one_write_unit_and_half_a_read_unit() {
     const CONTACTS: u32 = 10_000;
-    // The unoptimised database is slow beside other tests.
-    let stack = Stack::start(Settings { attempt: Duration::from_secs(10), ..settings() }).await.unwrap();
+    // The unoptimised database is slow, and a second attempt would cost units too.
+    let stack = Stack::start(Settings { attempt: Duration::from_mins(5), ..settings() }).await.unwrap();
     add_contacts(&stack, CONTACTS).await;
     let answer = stack.answer(&campaign(CONTACTS)).await;
     assert_eq!(data(&answer)["contacts"], CONTACTS);
     let least = f64::from(CONTACTS);
     assert!(answer.cost.write_units <= least * 1.2, "{:?}", answer.cost);
     assert!(answer.cost.read_units <= least * 0.5 * 1.2, "{:?}", answer.cost);
-    assert!(answer.cost.depth <= 4 + CONTACTS / 25 / 8 + CONTACTS / 100 / 8, "{:?}", answer.cost);
+    // Eight calls are made at once. On a busy machine some take longer, so one of the eight chains gets a few more calls.
+    let shared_by_eight = (CONTACTS / 25 + CONTACTS / 100) / 8;
+    assert!(answer.cost.depth <= 4 + shared_by_eight * 6 / 5, "{:?}", answer.cost);
 }

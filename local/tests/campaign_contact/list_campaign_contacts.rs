@@ -1,11 +1,9 @@
 //! `GET /api/v1/campaign/contact/list/{campaign_id}`: lists the contacts of a campaign with their statuses.
 
-use std::time::Duration;
-
-use local::{Settings, Stack};
+use local::Stack;
 use serde_json::{Value, json};
 
-use crate::support::fixture::{ACME, add_contacts, call, get, settings, stack};
+use crate::support::fixture::{ACME, add_contacts, call, get, stack};
 use crate::support::records::campaign_to;
 
 async fn page(stack: &Stack, campaign: &str, page: usize, size: usize) -> Value {
@@ -29,7 +27,7 @@ async fn has_every_page(stack: &Stack, campaign: &str, ids: &[String], pages_of:
 async fn a_deleted_contact_leaves_the_list_at_every_place() {
     // One partition has a thousand contacts, and one item the deleted places of a thousand.
     const CONTACTS: u32 = 2010;
-    let stack = Stack::start(Settings { attempt: Duration::from_secs(10), ..settings() }).await.unwrap();
+    let stack = stack().await;
     add_contacts(&stack, CONTACTS).await;
     let (campaign, mut ids) = campaign_to(&stack, CONTACTS).await;
     has_every_page(&stack, &campaign, &ids, &[100]).await;
