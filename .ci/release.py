@@ -12,7 +12,7 @@ from pathlib import Path
 from samcli.yamlhelper import yaml_dump, yaml_parse
 
 ROOT = Path(__file__).resolve().parent.parent
-# What an operator needs beside the functions. The Serverless Application Repository shows UPGRADING.md and LICENSE-MIT.
+# An operator gets these files with the functions. AWS shows UPGRADING.md as the application's page, with its licence.
 LICENCES = ("LICENSE-MIT", "LICENSE-APACHE")
 FILES = ("docs/UPGRADING.md", *LICENCES, "CHANGELOG.md", "openapi.json", "docs/sbom.cdx.json", "samconfig.toml")
 

@@ -52,7 +52,7 @@ pub(super) async fn send(
     }))
 }
 
-/// An answer in one line, for a page that stays: its forms have no place for an issue.
+/// An answer in one line, for a form whose page stays open: the page shows no issues beside its fields.
 fn line(answer: &Answer) -> Value {
     let issues = journal::issues(answer).into_iter().map(|issue| format!("{} {}", location(&issue.loc), issue.msg));
     let issues: Vec<_> = issues.collect();

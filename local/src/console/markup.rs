@@ -208,7 +208,7 @@ pub fn member<'a>(record: &'a Value, name: &str) -> &'a str {
     record[name].as_str().unwrap_or_default()
 }
 
-/// A form that sends a request of `route` with `fields`, and with the values of `inputs`. The page stays.
+/// A form that sends a request of `route` with `fields`, and with the values of `inputs`. The page stays open.
 pub fn form(
     organisation: &OrganisationWithKey,
     route: &Route,

@@ -1,4 +1,4 @@
-//! What the changes of the table show: how often each thing happened that is counted, or emits an event, each time.
+//! Counts what the changes of the table show: each thing that is counted or emits an event, as often as it happened.
 
 use std::collections::BTreeMap;
 
