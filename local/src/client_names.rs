@@ -3,11 +3,10 @@
 
 use std::collections::BTreeMap;
 
+use repository::camel_case;
 use serde_json::{Value, json};
 use shared::request::route::Route;
 use shared::routes;
-
-use crate::template::camel_case;
 
 /// The file with all names, by the id of the operation in `openapi.json`. The generator of the packages reads it.
 pub const FILE: &str = "clients/names.json";

@@ -19,7 +19,7 @@
 //!   of the [`journal`] with their [`calls`] of the database and the [`traces`] that they begin, and the
 //!   records by their [`names`] through the [`api`]. [`echo`] answers the
 //!   users of the demo set.
-//! - [`plain`] describes operations without a file. [`openapi`] makes the document of the API, [`collections`] the
+//! - [`openapi`] makes the document of the API, [`collections`] the
 //!   requests to try it with, [`client_names`] the names of the operations in the clients.
 //! - [`replay`] sends recorded requests to a deployed service, and compares its answers.
 
@@ -49,7 +49,6 @@ pub mod names;
 pub mod new_objects;
 pub mod openapi;
 pub mod payment_provider;
-pub mod plain;
 pub mod port;
 pub mod prices;
 pub mod receiver;

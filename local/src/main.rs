@@ -127,7 +127,7 @@ async fn run(arguments: Arguments) -> Result<(), Trouble> {
 /// `cargo local` works from every folder of the checkout: a path that does not exist is searched from the root of the
 /// checkout.
 fn from_root(path: PathBuf) -> PathBuf {
-    let in_checkout = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(&path);
+    let in_checkout = repository::root().join(&path);
     if !path.exists() && in_checkout.exists() { in_checkout } else { path }
 }
 

@@ -12,6 +12,7 @@ mod tags;
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use repository::plain::{PlainOperation, own_file, spaced, with_article};
 use serde_json::{Map, Value, json};
 use shared::delivery::event;
 use shared::input::Issue;
@@ -28,7 +29,6 @@ use crate::functions::describe;
 use crate::openapi::examples::Examples;
 use crate::openapi::names::component_name;
 pub(crate) use crate::openapi::summaries::summary;
-use crate::plain::{PlainOperation, own_file, spaced, with_article};
 
 /// The server in the file. The function that serves the document replaces it with its own address.
 pub const SERVER: &str = "/";

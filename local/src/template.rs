@@ -365,12 +365,6 @@ pub fn kebab_case(camel: &str) -> String {
     })
 }
 
-/// `delete-tag` as `DeleteTag`.
-pub fn camel_case(kebab: &str) -> String {
-    let capital = |word: &str| word.get(..1).unwrap_or_default().to_uppercase() + word.get(1..).unwrap_or_default();
-    kebab.split('-').map(capital).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

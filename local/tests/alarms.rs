@@ -8,6 +8,8 @@ use local::event_source::StreamFaults;
 use local::faults::Fault;
 use local::template::document;
 use local::{Settings, Stack};
+use repository::functions::functions;
+use repository::read;
 use serde_json::{Map, Value, json};
 use shared::routes;
 use shared::runtime::lambda::tracing::level_filters::LevelFilter;
@@ -16,8 +18,7 @@ use shared::values::limits::Limits;
 use tokio::sync::OnceCell;
 
 use crate::support::fixture::{ACME, ACME_READ_ONLY, settings, stack, streaming, valid_call, with_faults};
-use crate::support::functions::functions;
-use crate::support::generated::{generated_between, read};
+use crate::support::generated::generated_between;
 use crate::support::log::{Log, listening};
 
 fn resources(kind: &str) -> Map<String, Value> {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use local::faults::Fault;
 use local::stream::Stream;
+use repository::root;
 use serde_json::{Value, json};
 use shared::records::analytics::counters::{self, CountedChange};
 use shared::records::analytics::metrics::{Dimension, Metric, MetricCount};
@@ -16,7 +17,7 @@ use shared::values::time::Timestamp;
 use uuid::Uuid;
 
 use crate::support::commands::{blocks, compare, run};
-use crate::support::fixture::{NOW, empty, failure, handle, root, tenant, with_faults};
+use crate::support::fixture::{NOW, empty, failure, handle, tenant, with_faults};
 use crate::support::sender::Sender;
 use crate::support::sending::{Org, Setup, id_of};
 use crate::support::sweep::{cases, crashes_everywhere, unreliable_stream};

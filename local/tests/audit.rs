@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use local::http::{Answer, Call};
 use local::stream::Stream;
-use local::template::camel_case;
 use local::{Settings, Stack};
+use repository::camel_case;
 use serde_json::{Value, json};
 use shared::request::route::Route;
 use shared::routes;

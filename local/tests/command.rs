@@ -4,9 +4,10 @@ use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use repository::root;
 use serde_json::{Value, json};
 
-use crate::support::fixture::{ACME, PATIENT, demo_id, http_client, root, scratch};
+use crate::support::fixture::{ACME, PATIENT, demo_id, http_client, scratch};
 
 const FREE_PORTS: &[&str] =
     &["--port", "0", "--dynamodb-port", "0", "--s3-port", "0", "--kms-port", "0", "--payment-port", "0"];

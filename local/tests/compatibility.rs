@@ -5,12 +5,13 @@ use std::fmt::Write as _;
 
 use local::http::{Answer, Call};
 use local::{Settings, Stack};
+use repository::read;
 use serde_json::{Value, json};
 use shared::routes;
 use shared::values::time::{Clock, Timestamp};
 
 use crate::support::fixture::{ACME, NOW, demo_id, failure, filled, json, streaming};
-use crate::support::generated::{generated_between, read};
+use crate::support::generated::generated_between;
 use crate::support::records::make_key;
 use crate::support::sending::{Setup, id_of};
 

@@ -6,12 +6,13 @@ use local::Stack;
 use local::console::PAGES;
 use local::http::Call;
 use local::journal::Entry;
+use repository::root;
 use serde_json::{Value, json};
 use shared::mcp::message::VERSIONS;
 use shared::routes;
 
 use crate::support::console::{operate, skip, text, watched};
-use crate::support::fixture::{ACME, GLOBEX, call, data, get, http_client, id, kind, path, post, root, streaming};
+use crate::support::fixture::{ACME, GLOBEX, call, data, get, http_client, id, kind, path, post, streaming};
 use crate::support::keyed::keyed;
 
 const HOSTILE: &str = "<script>alert(1)</script>";

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use repository::root;
 use serde_json::{Map, Value, json};
 use shared::request::route::Route;
 use shared::routes;
 
 use crate::support::console::{send, skip, text, watched};
-use crate::support::fixture::{ACME, GLOBEX, as_stored, data, get, http_client, id, kind, path, post, root};
+use crate::support::fixture::{ACME, GLOBEX, as_stored, data, get, http_client, id, kind, path, post};
 use crate::support::keyed::keyed;
 
 /// The form of `operation` on a page.

@@ -5,15 +5,16 @@ use std::path::Path;
 use std::process::Command;
 
 use local::functions::{Described, describe};
-use local::template::{Template, TemplateRoute, camel_case, document};
+use local::template::{Template, TemplateRoute, document};
 use regex_automata::meta::Regex;
+use repository::functions::{Function, functions};
+use repository::{camel_case, names_in, packages, read, root, snake_case};
 use shared::reactions;
 use shared::request::route::Route;
 use shared::routes;
 
-use crate::support::fixture::{kind, root};
-use crate::support::functions::{Function, functions, snake_case};
-use crate::support::generated::{generated, generated_between, names_in, read};
+use crate::support::fixture::kind;
+use crate::support::generated::{generated, generated_between};
 
 fn names() -> impl Iterator<Item = &'static str> {
     routes::ALL.iter().map(|route| route.name)
@@ -62,67 +63,25 @@ fn the_template_builds_each_function_from_its_folder() {
     }
 }
 
-/// The manifest of a package with these functions.
-fn manifest(package: &str, functions: &[&Function]) -> String {
-    let mut manifest = format!(
-        "# Written by `cargo generate`.\n[package]\nname = \"{package}\"\nversion.workspace = true\nedition.workspace = true\n\
-         rust-version.workspace = true\nlicense.workspace = true\npublish.workspace = true\nautobins = false\n\n"
-    );
-    if functions.iter().any(|function| function.plain().is_none()) {
-        manifest += "[lib]\ndoctest = false\ntest = false\n\n";
-    }
-    manifest += "[lints]\nworkspace = true\n\n[dependencies]\nshared.workspace = true\n";
-    if package == "document" {
-        // The dependencies of the page of the API, and of its build script.
-        manifest += "base64.workspace = true\nring.workspace = true\n\n[build-dependencies]\nbase64.workspace = true\n\
-                     flate2.workspace = true\nscalar_api_reference.workspace = true\nsha2.workspace = true\n";
-    }
-    for Function { name, .. } in functions {
-        manifest += &format!("\n[[bin]]\nname = \"{name}\"\npath = \"src/bin/{name}.rs\"\ndoc = false\ntest = false\n");
-    }
-    manifest
-}
-
-/// The library of a package with these files.
-fn library(package: &str, modules: &BTreeSet<String>) -> String {
-    let of_what = match package {
-        "document" => "What anybody may read.".to_owned(),
-        "mcp" => "What serves the operations to agents.".to_owned(),
-        "operator" => "What an operator invokes.".to_owned(),
-        "background" => "What runs without a request.".to_owned(),
-        record => format!("The operations of the record `{record}`."),
-    };
-    let line = |module: &String| format!("mod {module};\n");
-    let export = |module: &String| format!("pub use {module}::{};\n", camel_case(&module.replace('_', "-")));
-    let (lines, exports): (String, String) = (modules.iter().map(line).collect(), modules.iter().map(export).collect());
-    format!("//! {of_what} Written by `cargo generate`.\n\n{lines}\n{exports}")
-}
-
 #[test]
 fn each_package_of_functions_is_generated() {
+    for (path, text) in packages::files() {
+        generated(&path, &text);
+    }
     let functions = functions();
     let packages: BTreeSet<_> = functions.iter().map(|function| function.package.clone()).collect();
+    assert_eq!(names_in("functions"), packages);
     for package in &packages {
         let of_package: Vec<_> = functions.iter().filter(|function| function.package == *package).collect();
         let folder = format!("functions/{package}");
-        generated(&format!("{folder}/Cargo.toml"), &manifest(package, &of_package));
-        let with_file = of_package.iter().filter(|function| function.plain().is_none());
-        let modules: BTreeSet<_> = with_file.map(|function| snake_case(&function.name)).collect();
-        let mut sources: BTreeSet<_> = modules.iter().map(|module| format!("{module}.rs")).collect();
-        if !modules.is_empty() {
-            generated(&format!("{folder}/src/lib.rs"), &library(package, &modules));
-            sources.insert("lib.rs".into());
-        }
-        for function in &of_package {
-            generated(&format!("{folder}/src/bin/{}.rs", function.name), &function.main());
-        }
         let binaries = of_package.iter().map(|function| format!("{}.rs", function.name)).collect();
         assert_eq!(names_in(&format!("{folder}/src/bin")), binaries, "{folder} has a binary of no function");
+        let with_file = of_package.iter().filter(|function| function.plain().is_none());
+        let mut sources: BTreeSet<_> = with_file.map(|function| format!("{}.rs", snake_case(&function.name))).collect();
+        sources.extend((!sources.is_empty()).then(|| "lib.rs".to_owned()));
         sources.insert("bin".into());
         assert_eq!(names_in(&format!("{folder}/src")), sources, "{folder} has a file of no function");
     }
-    // The loop above makes the folders of new plain operations.
-    assert_eq!(names_in("functions"), packages);
     for (function, route) in functions.iter().zip(routes::every()).filter(|(function, _)| function.plain().is_none()) {
         let (file, source) = (function.file(), read(&function.file()));
         let head = format!("//! `{} {}`: ", route.method, route.path);
@@ -156,36 +115,7 @@ fn a_handler_has_at_most_thirty_lines() {
 }
 
 #[test]
-fn the_local_stack_has_every_function() {
-    let functions = functions();
-    let packages: BTreeSet<_> = functions.iter().map(|function| &function.package).collect();
-    let members: String = packages.iter().map(|name| format!("    \"functions/{name}\",\n")).collect();
-    for before in [
-        "    \"local/benches/sender\",",
-        "default-members = [\n    \"shared\",\n    \"shared/record\",\n    \"local\",",
-    ] {
-        generated_between("Cargo.toml", (before, "]"), &members);
-    }
-    let with_file = functions.iter().filter(|function| function.plain().is_none());
-    let libraries: BTreeSet<_> = with_file.map(|function| &function.package).collect();
-    let dependencies: String =
-        libraries.into_iter().map(|name| format!("{name} = {{ path = \"../functions/{name}\" }}\n")).collect();
-    let marks = ("`cargo generate` writes them.", "\n[dev-dependencies]");
-    generated_between("local/Cargo.toml", marks, &dependencies);
-    for (kind, list) in [
-        ("Operation", "OPERATIONS: &[Described]"),
-        ("SignedOperation", "SIGNED: &[Described]"),
-        ("Document", "DOCUMENTS: &[Published]"),
-        ("ToolServer", "SERVERS: &[Server]"),
-        ("OperatorTask", "TASKS: &[Task]"),
-        ("StreamConsumer", "CONSUMERS: &[Consumer]"),
-        ("ScheduledTask", "SCHEDULED: &[Scheduled]"),
-    ] {
-        let of_kind = functions.iter().filter(|function| function.kind == kind);
-        let entry = |function: &Function| function.handler().replacen("Handler", "Described", 1);
-        let lines: String = of_kind.map(|function| format!("    {},\n", entry(function))).collect();
-        generated_between("local/src/functions.rs", (&format!("pub const {list} = &["), "];"), &lines);
-    }
+fn the_local_stack_has_every_operation() {
     let constant = |operation: &Described| operation.handler.route;
     assert_eq!(local::functions::OPERATIONS.iter().map(constant).collect::<Vec<&Route>>(), routes::ALL);
     assert_eq!(local::functions::SIGNED.iter().map(constant).collect::<Vec<&Route>>(), routes::SIGNED);
@@ -322,7 +252,8 @@ fn code_of(folders: &[&str]) -> Vec<(String, String)> {
 #[test]
 fn each_type_name_is_declared_once() {
     let mut names: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for (path, code) in code_of(&["shared/src", "shared/record/src", "functions", "local/src"]) {
+    for (path, code) in code_of(&["shared/src", "shared/record/src", "functions", "local/src", "local/repository/src"])
+    {
         // A program uses its names alone.
         if path.contains("/bin/") || path.ends_with("/main.rs") {
             continue;
@@ -344,7 +275,9 @@ fn each_type_name_is_declared_once() {
 /// A reader can read a file in one sitting; its tests do not count.
 #[test]
 fn no_file_has_more_than_five_hundred_lines() {
-    for (path, code) in code_of(&["shared/src", "shared/record/src", "functions", "local/src", "local/benches"]) {
+    for (path, code) in
+        code_of(&["shared/src", "shared/record/src", "functions", "local/src", "local/repository/src", "local/benches"])
+    {
         let lines = code.lines().count();
         assert!(lines <= 500, "{path} has {lines} lines");
     }

@@ -168,13 +168,13 @@ fn add_operation(copy: &Copy, (constant, name, route, exercise): (&str, &str, &s
 #[test]
 #[ignore = "it compiles all functions once more: CI runs it by itself"]
 fn the_steps_of_contributing_add_a_record_with_five_operations() {
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().unwrap();
+    let workspace = repository::root();
     let copy = Copy::of(&workspace);
     add_record(&copy);
     for operation in OPERATIONS {
         add_operation(&copy, operation);
     }
-    let generate = ["test", "--package", "local", "--test", "generate", "--", "--quick"];
+    let generate = ["generate", "--quick"];
     // The writing tests that the later steps need.
     let writing = ["contract::", "cost::the_table", "events::every_event", "permissions::", "stored::", "template::"];
     let (generated, output_text) = copy.cargo(&[&generate[..], &writing].concat());

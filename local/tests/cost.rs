@@ -9,6 +9,7 @@ use local::faults::Faults;
 use local::http::Call;
 use local::receiver::Behaviour;
 use local::{Settings, Stack};
+use repository::read;
 use serde_json::{Value, json};
 use shared::records::delivery::Delivery;
 use shared::records::widget::WidgetType;
@@ -21,7 +22,7 @@ use uuid::Uuid;
 
 use crate::exercises::{EXERCISES, Exercise};
 use crate::support::fixture::{ACME, ACME_READ_ONLY, call, data, settings, stack, valid_call};
-use crate::support::generated::{generated, read};
+use crate::support::generated::generated;
 use crate::support::sender::{Sender, all};
 use crate::support::sending::{Setup, events, id_of, loopback};
 use crate::support::sweep::{cases, takes_all};

@@ -9,12 +9,12 @@ use flate2::read::GzDecoder;
 use local::http::{Answer, Call};
 use local::openapi::{KEY_SCHEME, VERSION};
 use local::{Settings, Stack};
+use repository::{read, root};
 use ring::digest::{SHA256, digest};
 use serde_json::Value;
 use shared::routes;
 
-use crate::support::fixture::{ACME, root, settings, stack};
-use crate::support::generated::read;
+use crate::support::fixture::{ACME, settings, stack};
 
 async fn get(stack: &Stack, path: &str, known: &str) -> Answer {
     let headers = BTreeMap::from([("if-none-match".to_owned(), known.to_owned())]);

@@ -1,6 +1,7 @@
 //! Tests that each `curl` command of the pages for callers is a request that the document of the API has, and that the page of
 //! kept data has the times of the code. The pages whose commands a test runs are not among them.
 
+use repository::read;
 use serde_json::Value;
 use shared::bucket::kept::KEPT_DAYS;
 use shared::records::analytics::counters::COUNTED_DAYS;
@@ -9,7 +10,6 @@ use shared::request::claim;
 use shared::routes;
 
 use crate::support::documented::{DOCUMENT, compare, escaped};
-use crate::support::generated::read;
 
 const PAGES: [&str; 5] = ["README.md", "docs/API.md", "docs/COMPATIBILITY.md", "docs/PRIVACY.md", "docs/WEBHOOKS.md"];
 

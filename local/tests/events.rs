@@ -6,15 +6,15 @@ use std::path::PathBuf;
 use local::gateway::endpoint;
 use local::http::Call;
 use local::{Settings, Stack};
+use repository::functions::names_of_functions;
+use repository::{names_in, root};
 use serde_json::{Value, json};
 use shared::routes;
 
 use crate::exercises::EXERCISES;
 use crate::support::agents::{STATELESS, request};
-use crate::support::fixture::{
-    ACME, NOW, data, demo_id, id, kind, portable, root, settings, stack, streaming, valid_call,
-};
-use crate::support::generated::{generated, generating, names_in};
+use crate::support::fixture::{ACME, NOW, data, demo_id, id, kind, portable, settings, stack, streaming, valid_call};
+use crate::support::generated::{generated, generating};
 use crate::support::sweep::cases;
 
 /// The requests whose events are recorded, with the names of the events.
@@ -191,7 +191,7 @@ async fn every_event_gets_its_recorded_answer() {
     let answers = names_in("local/tests/answers").into_iter().map(|file| file.trim_end_matches(".txt").to_owned());
     assert_eq!(answers.collect::<BTreeSet<_>>(), wanted, "local/tests/answers/ has other files than wanted");
     let functions: BTreeSet<_> = wanted.iter().map(|name| name.split('.').next().unwrap().to_owned()).collect();
-    assert_eq!(functions, crate::support::functions::names_of_functions(), "a function has no recorded event");
+    assert_eq!(functions, names_of_functions(), "a function has no recorded event");
 }
 
 #[tokio::test]

@@ -2,17 +2,15 @@
 //!
 //! It is a separate program, so that the other tests do not slow it.
 
-use std::path::Path;
-
 use futures_util::future::join_all;
 use local::fault_run::{FaultRunOptions, run};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_short_fault_run_holds() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     // A run mostly waits for silent endpoints and lost calls, so the three run together.
-    let runs =
-        (1..=3).map(|seed| tokio::spawn(async move { run(&FaultRunOptions::short(root, seed), |_, _| {}).await }));
+    let runs = (1..=3).map(|seed| {
+        tokio::spawn(async move { run(&FaultRunOptions::short(&repository::root(), seed), |_, _| {}).await })
+    });
     for report in join_all(runs).await {
         let report = report.unwrap().unwrap();
         // The report also compares the waiting times of healthy endpoints with a run without faults.

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use local::template::{camel_case, document, function_name};
+use local::template::{document, function_name};
+use repository::{camel_case, read};
 use serde_json::{Value, json};
 use shared::input::form::FORM;
 use shared::routes;
 
 use crate::support::gateway::{keyless, limited_path};
-use crate::support::generated::read;
 use crate::support::permits;
 
 fn template() -> Value {

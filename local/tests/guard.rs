@@ -7,6 +7,7 @@ use std::time::Duration;
 use aws_sdk_dynamodb::types::AttributeValue;
 use local::database::TABLE_NAME;
 use local::{Settings, Stack, database};
+use repository::root;
 use reqwest::header::HeaderMap;
 use rustls::RootCertStore;
 use serde_json::{Value, json};
@@ -14,9 +15,7 @@ use shared::routes;
 use shared::runtime::http_client;
 use shared::values::time::Clock;
 
-use crate::support::fixture::{
-    ACME, everything, http_client as client, id, kind, path, root, settings, stack, streaming,
-};
+use crate::support::fixture::{ACME, everything, http_client as client, id, kind, path, settings, stack, streaming};
 use crate::support::records::ACME_ORG;
 
 const EVIL: &str = "https://evil.example";

@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use local::openapi::guides::{FOLDER, GUIDES, guide};
+use repository::{names_in, root};
 
 use crate::support::commands::{blocks, compare, run};
 use crate::support::documented::DOCUMENT;
-use crate::support::fixture::root;
-use crate::support::generated::names_in;
 use crate::support::sending::Setup;
 
 /// Longer than a guide waits before it asks again, so that it also meets what has not happened yet.

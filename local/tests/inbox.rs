@@ -4,12 +4,13 @@ use local::demo::Demo;
 use local::http::Call;
 use local::inbox::{self, Signature};
 use local::{Settings, Stack};
+use repository::root;
 use serde_json::{Value, json};
 use shared::routes;
 use shared::values::limits::Limits;
 use shared::values::time::Clock;
 
-use crate::support::fixture::{ACME, GLOBEX, call, data, http_client, id, kind, path, root, streaming};
+use crate::support::fixture::{ACME, GLOBEX, call, data, http_client, id, kind, path, streaming};
 
 /// A stack with the demo set, whose webhooks and connectors point to the inbox. Its clock is the machine's, with which
 /// the inbox compares signatures.

@@ -7,14 +7,14 @@ use local::Stack;
 use local::http::Call;
 use local::payment_provider::signature;
 use local::template::document;
+use repository::functions::{Function, functions};
+use repository::read;
 use serde_json::{Value, json};
 use shared::routes;
 use shared::values::time::Clock;
 
 use crate::support::agents::{STATELESS, request};
 use crate::support::fixture::{ACME, demo_payment_secret, settings, valid_body, valid_call};
-use crate::support::functions::{Function, functions};
-use crate::support::generated::read;
 use crate::support::process::{built, environment, invoke};
 
 /// The text that each secret, query and body contains.

@@ -5,6 +5,7 @@ use std::sync::mpsc;
 
 use local::http::{Answer, Call};
 use local::{Stack, functions};
+use repository::read;
 use serde_json::{Value, json};
 use shared::mcp::message::VERSIONS;
 use shared::request::http::HttpRequest;
@@ -17,7 +18,7 @@ use crate::support::agents::{STATELESS, request, sent};
 use crate::support::fixture::{
     ACME, ACME_READ_ONLY, GLOBEX, call, data, demo_id, failure, id, json, key_of, kind, portable, stack, valid_call,
 };
-use crate::support::generated::{generated_between, read};
+use crate::support::generated::generated_between;
 use crate::support::log::Log;
 use crate::support::sweep::cases;
 

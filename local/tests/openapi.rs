@@ -5,14 +5,15 @@ use std::collections::BTreeSet;
 use local::client_names;
 use local::collections::{BRUNO, Collections};
 use local::openapi::{EVENTS, alias_name, operation_id};
+use repository::{names_in, root};
 use serde_json::{Value, json};
 use shared::records::event::EventKind;
 use shared::records::widget::WidgetType;
 use shared::routes;
 
 use crate::support::documented::{DOCUMENT, compare, escaped};
-use crate::support::fixture::{call, root, stack};
-use crate::support::generated::{generated, names_in};
+use crate::support::fixture::{call, stack};
+use crate::support::generated::generated;
 use crate::support::sender::Sender;
 use crate::support::sending::{Setup, id_of};
 

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 
 use local::prices;
 use local::template::Template;
+use repository::root;
 use serde_json::Value;
 
-use crate::support::fixture::{empty, json, root};
+use crate::support::fixture::{empty, json};
 use crate::support::generated::generated_between;
 
 fn page() -> String {

@@ -12,6 +12,7 @@ use local::database::{Data, TABLE_NAME, open};
 use local::http::{Answer, Call};
 use local::template::Template;
 use local::{Settings, Stack};
+use repository::root;
 use serde_json::{Value, json};
 use shared::request::route::Route;
 use shared::routes;
@@ -19,7 +20,7 @@ use shared::table::item::from_item;
 use shared::table::keys::RATE;
 use shared::values::time::Clock;
 
-use crate::support::fixture::{ACME, failure, few, portable, root, valid_call};
+use crate::support::fixture::{ACME, failure, few, portable, valid_call};
 use crate::support::keyed::{Item, KEY, LEASE, differing, keyed, masked, records};
 use crate::support::sweep::cases;
 

@@ -14,6 +14,7 @@ use local::gateway::endpoint;
 use local::http::Call;
 use local::roles::{Roles, as_function, of_failed_records};
 use local::{Settings, Stack, functions};
+use repository::{names_in, read};
 use serde_json::{Value, json};
 use shared::bucket::ObjectKey;
 use shared::records::campaign::CampaignContact;
@@ -35,7 +36,6 @@ use crate::support::fixture::{
     ACME, PATIENT, acme, call, data, die_in_every_list, everything, get, id, json, kind, post, scratch, settings,
     stack, streaming, tenant, valid_body, valid_call,
 };
-use crate::support::generated::{names_in, read};
 use crate::support::owners::{OWNERS, owner};
 use crate::support::permits::{allowed, template};
 use crate::support::sealed::unseal;

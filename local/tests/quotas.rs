@@ -5,6 +5,7 @@ use local::Settings;
 use local::faults::Fault;
 use local::http::{Answer, Call};
 use local::template::Template;
+use repository::root;
 use serde_json::{Value, json};
 use shared::records::tag::Tag;
 use shared::records::webhook::Webhook;
@@ -16,7 +17,7 @@ use shared::values::id::WebhookId;
 use shared::values::tenant::Tenant;
 use uuid::Uuid;
 
-use crate::support::fixture::{ACME, call, data, get, json, root, streaming, with_faults};
+use crate::support::fixture::{ACME, call, data, get, json, streaming, with_faults};
 use crate::support::keyed::{KEY, keyed};
 use crate::support::owners::owner;
 use crate::support::records::{ACME_ORG, changes, detail, issue, items, nothing};

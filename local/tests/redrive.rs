@@ -7,13 +7,13 @@ use local::database::request;
 use local::event_source::StreamFaults;
 use local::faults::Fault;
 use local::template::document;
+use repository::read;
 use serde_json::{Value, json};
 use shared::bucket::kept::KEPT_DAYS;
 use shared::runtime::lambda::tracing::Level;
 use shared::table::keys::TTL;
 
 use crate::support::fixture::{everything, json as body_of};
-use crate::support::generated::read;
 use crate::support::log::Log;
 use crate::support::sending::{Org, Setup, events, id_of};
 use crate::support::sweep::crashes_everywhere;

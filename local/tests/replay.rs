@@ -7,14 +7,14 @@ use local::faults::{Fault, Faults};
 use local::replay::report::{Outcome, ReplayReport};
 use local::replay::{ReplayOptions, run};
 use local::{Settings, Stack};
+use repository::{names_in, read, root};
 use serde_json::{Value, json};
 use shared::request::route::Access;
 use shared::routes;
 use shared::values::id::Ids;
 use shared::values::time::Clock;
 
-use crate::support::fixture::{ACME, ACME_READ_ONLY, empty, everything, root, settings};
-use crate::support::generated::{names_in, read};
+use crate::support::fixture::{ACME, ACME_READ_ONLY, empty, everything, settings};
 
 /// A service with the machine's clock and random ids, like a deployed one.
 async fn service(settings: Settings) -> Stack {

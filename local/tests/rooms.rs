@@ -1,10 +1,8 @@
 //! Tests of the imports between modules of `shared`, of `local` and of the tests: they have an order and few circles.
 
+use repository::{read, root};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-
-use crate::support::fixture::root;
-use crate::support::generated::read;
 
 /// The most files that may import each other in a circle.
 const LARGEST_CIRCLE: usize = 3;

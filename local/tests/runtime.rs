@@ -9,12 +9,13 @@ use axum::routing::post;
 use axum::{Json, Router};
 use local::Settings;
 use local::faults::Fault;
+use repository::root;
 use serde_json::{Value, json};
 use shared::records::event::LONGEST;
 use shared::values::time::Clock;
 use tokio::net::TcpListener;
 
-use crate::support::fixture::{http_client, root, send};
+use crate::support::fixture::{http_client, send};
 use crate::support::sending::{Org, Setup, id_of};
 
 /// A webhook at `/hook` that wants the context of messages.

@@ -2,6 +2,7 @@
 //! `.ci/clients` compiles the others.
 
 use local::openapi::samples::SAMPLES;
+use repository::read;
 use serde_json::Value;
 use shared::request::route::Route;
 use shared::routes;
@@ -9,7 +10,6 @@ use shared::routes;
 use crate::support::commands::run;
 use crate::support::documented::DOCUMENT;
 use crate::support::fixture::{ACME, stack};
-use crate::support::generated::read;
 use crate::support::sweep::cases;
 
 /// The operation of `route` in the document.

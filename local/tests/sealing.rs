@@ -8,6 +8,7 @@ use local::database::{Data, TABLE_NAME};
 use local::http::Call;
 use local::receiver::Behaviour;
 use local::{Settings, Stack};
+use repository::root;
 use serde_json::{Value, json};
 use shared::records::delivery::DeliveryState;
 use shared::routes;
@@ -17,7 +18,7 @@ use shared::values::secret::{SealedSecret, StoredSecret};
 use uuid::Uuid;
 
 use crate::support::fixture::{
-    ACME, GLOBEX, as_stored, call, data, demo_payment_secret, empty, id, json, kind, path, post, root, scratch, stack,
+    ACME, GLOBEX, as_stored, call, data, demo_payment_secret, empty, id, json, kind, path, post, scratch, stack,
     streaming, tenant, valid_call,
 };
 use crate::support::permits::allowed;

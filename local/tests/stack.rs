@@ -104,7 +104,6 @@ mod support {
     pub mod documented;
     pub mod fixture;
     pub mod forms;
-    pub mod functions;
     pub mod gateway;
     pub mod generated;
     pub mod keyed;

@@ -7,6 +7,7 @@ use local::http::Call;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::{Config, TestRunner};
+use repository::read;
 use serde_json::Value;
 use shared::routes;
 use shared::values::id::ordinal;
@@ -15,7 +16,6 @@ use crate::exercises::{EXERCISES, Exercise};
 use crate::support::fixture::{
     ACME, call, data, failure, fields, get, json, member, not_null, path, post, stack, valid_body, valid_call,
 };
-use crate::support::generated::read;
 use crate::support::sweep::{cases, takes_all};
 
 /// A random JSON text. Its numbers are made of digits, because a float would lose some of them.

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use aws_sdk_dynamodb::types::AttributeValue;
 use local::http::Call;
 use local::payment_provider::event::NewPaymentEvent;
+use repository::{names_in, root};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -26,9 +27,9 @@ use shared::table::wire::QueryOutput;
 use shared::values::secret::Secret;
 
 use crate::support::fixture::{
-    ACME, NOW, acme, data, demo_payment_secret, everything, get, id, kind, root, signed, spoil, stack, valid_call,
+    ACME, NOW, acme, data, demo_payment_secret, everything, get, id, kind, signed, spoil, stack, valid_call,
 };
-use crate::support::generated::{generating, names_in, write};
+use crate::support::generated::{generating, write};
 use crate::support::records::item_of;
 
 /// Reads an item as one record. Returns its JSON, or the reason why it cannot be read.

@@ -7,6 +7,7 @@ use local::faults::Fault;
 use local::http::Call;
 use local::stream::Stream;
 use local::{Settings, Stack};
+use repository::root;
 use serde_json::{Value, json};
 use shared::records::tag::{EntityType, Link};
 use shared::request::event::EventContext;
@@ -19,8 +20,8 @@ use shared::{reactions, routes};
 use uuid::Uuid;
 
 use crate::support::fixture::{
-    ACME, GLOBEX, NOW, acme, call, data, demo_id, everything, few_streaming, handle, id, kind, make, post, root,
-    streaming, valid_call, with_faults,
+    ACME, GLOBEX, NOW, acme, call, data, demo_id, everything, few_streaming, handle, id, kind, make, post, streaming,
+    valid_call, with_faults,
 };
 use crate::support::sweep::{cases, unreliable_stream};
 

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use repository::{names_in, read};
 use serde_json::{Value, json};
 use shared::records::conversation::Conversation;
 use shared::records::event::kind::RECORDS;
@@ -11,7 +12,6 @@ use shared::values::json::JsonObject;
 use shared::values::time::Timestamp;
 
 use crate::support::fixture::{NOW, failure};
-use crate::support::generated::{names_in, read};
 use crate::support::sending::{Org, Setup, id_of};
 
 /// Listed records whose changes emit events in ways of their own.

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
+use repository::{names_in, read, root};
 use serde_json::{Value, json};
 
-use crate::support::fixture::root;
-use crate::support::generated::{generated, names_in, read};
+use crate::support::generated::generated;
 
 /// The processors that the template can name.
 const TARGETS: [&str; 2] = ["aarch64-unknown-linux-gnu", "x86_64-unknown-linux-gnu"];

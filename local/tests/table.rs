@@ -9,6 +9,7 @@ use local::receiver::Behaviour;
 use local::stream::Stream;
 use local::{Settings, Stack};
 use regex_automata::meta::Regex;
+use repository::root;
 use serde_json::{Value, json};
 use shared::records::widget::WidgetType;
 use shared::routes;
@@ -18,7 +19,7 @@ use crate::exercises::EXERCISES;
 use crate::support::chart::{List, code, comment, lists, page};
 use crate::support::customers::Customer;
 use crate::support::fixture::{
-    ACME, as_stored, call, data, few_streaming, get, go_on_at, handle, make, post, root, valid_call,
+    ACME, as_stored, call, data, few_streaming, get, go_on_at, handle, make, post, valid_call,
 };
 use crate::support::forms::{DUE, FORMS, Form, form_of, path_of};
 use crate::support::generated::{generated, generated_between};

@@ -5,15 +5,15 @@ use std::fmt::Write as _;
 
 use local::bucket::FAILED_RECORDS_BUCKET;
 use local::roles::{LIST_BUCKET, of_failed_records};
-use local::template::{ANY_METHOD, Template, camel_case, document};
+use local::template::{ANY_METHOD, Template, document};
+use repository::functions::{Function, functions};
+use repository::{around, camel_case, read, root};
 use serde_json::Value;
 use shared::sealing::CONTEXT;
 use shared::{reactions, routes};
 
-use crate::support::fixture::root;
-use crate::support::functions::{Function, functions};
 use crate::support::gateway::{self, condition};
-use crate::support::generated::{around, generated, generated_between, generating, read};
+use crate::support::generated::{generated, generated_between, generating};
 use crate::support::permits::{Recorded, allowed, completed, recorded, write_of};
 
 const END: &str = "# End of the generated part.";

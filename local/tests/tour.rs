@@ -1,7 +1,6 @@
 //! Tests that each link of `docs/TOUR.md`, the tour of the code, names an item of its file.
 
-use crate::support::fixture::root;
-use crate::support::generated::read;
+use repository::{read, root};
 
 #[test]
 fn the_tour_names_existing_files_and_items() {

@@ -3,12 +3,12 @@
 use local::Stack;
 use local::faults::Fault;
 use local::template::document;
+use repository::read;
 use serde_json::{Value, json};
 
 use crate::support::fixture::{
     ACME, call, data, demo_id, everything, get, post, send, stack, stack_of_today, streaming,
 };
-use crate::support::generated::read;
 use crate::support::records::{ACME_ORG, NOBODYS};
 use crate::support::sending::{Org, Setup, id_of};
 

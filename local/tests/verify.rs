@@ -5,11 +5,12 @@ use std::process::{Command, Stdio};
 
 use local::Settings;
 use local::receiver::Received;
+use repository::root;
 use serde_json::{Value, json};
 use shared::values::time::Clock;
 use standardwebhooks::Webhook;
 
-use crate::support::fixture::{root, scratch};
+use crate::support::fixture::scratch;
 use crate::support::sending::{Setup, id_of};
 
 /// For each language, its interpreter and the code that calls the example with secret, id, timestamp and signatures,

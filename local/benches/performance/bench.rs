@@ -72,7 +72,7 @@ pub enum Effort {
 impl Bench {
     /// The checkout, without a build of any function: for measures that run inside the harness.
     pub fn of_checkout() -> Result<Self> {
-        let root = root()?;
+        let root = repository::root();
         let scratch = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("performance");
         std::fs::create_dir_all(&scratch)?;
         let binaries = root.join("target/lambda");
@@ -170,11 +170,6 @@ impl Bench {
     pub fn event(&self, name: &str) -> Result<String> {
         Ok(std::fs::read_to_string(self.root.join(format!("events/{name}.json")))?)
     }
-}
-
-/// The checkout.
-pub fn root() -> Result<PathBuf> {
-    Ok(Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize()?)
 }
 
 /// The environment that the template gives every function.

@@ -136,7 +136,7 @@ enum Measure {
 async fn main() -> Result<ExitCode> {
     let arguments = Arguments::parse();
     if arguments.render {
-        let root = bench::root()?;
+        let root = repository::root();
         page::write(&root, &Kept::read(&root)?)?;
         return Ok(ExitCode::SUCCESS);
     }

@@ -1,6 +1,5 @@
 //! `cargo faults`: closes conversations and sends campaigns while all kinds of faults happen.
 
-use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -33,7 +32,7 @@ struct Arguments {
 async fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let seed = arguments.seed.unwrap_or_else(|| fastrand::u64(0..1_000_000));
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let root = repository::root();
     let usual = if arguments.quick { FaultRunOptions::short(&root, seed) } else { FaultRunOptions::full(&root, seed) };
     let options = FaultRunOptions {
         conversations: arguments.conversations.unwrap_or(usual.conversations),

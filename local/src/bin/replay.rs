@@ -1,6 +1,5 @@
 //! `cargo run --package local --bin replay`: checks whether a deployed service gives the expected answers.
 
-use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -39,8 +38,8 @@ struct Arguments {
 #[tokio::main]
 async fn main() -> ExitCode {
     let Arguments { base_url, api_key, read_only, against, public_url, only, skip } = Arguments::parse();
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let options = ReplayOptions { root, base_url, api_key, public_url, against, read_only, only, skip };
+    let options =
+        ReplayOptions { root: repository::root(), base_url, api_key, public_url, against, read_only, only, skip };
     match run(&options, |number, of, name| eprintln!("{number} of {of}: {name}")).await {
         Ok(report) if report.holds() => {
             println!("{report}\nThe service answers as it should.");

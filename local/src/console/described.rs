@@ -11,7 +11,7 @@ use super::fields::InputField;
 
 /// The document. Where it is older than the route table, the pages lack the fields of the new operations.
 static DOCUMENT: LazyLock<Value> = LazyLock::new(|| {
-    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../openapi.json"));
+    let text = std::fs::read_to_string(repository::root().join("openapi.json"));
     serde_json::from_str(&text.unwrap_or_default()).unwrap_or_default()
 });
 

@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use regex_automata::meta::Regex;
 
 static CHART: LazyLock<KeyChart> = LazyLock::new(|| {
-    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/TABLE.md"));
+    let page = std::fs::read_to_string(repository::root().join("docs/TABLE.md"));
     KeyChart::read(&page.unwrap_or_default())
 });
 

@@ -1,8 +1,7 @@
 //! The summaries of operations: what an operation does, in a few English words.
 
+use repository::plain::{spaced, with_article};
 use shared::input::schema::capitalised;
-
-use crate::plain::{spaced, with_article};
 
 /// Summaries that do not follow from a name.
 const SUMMARIES: &[(&str, &str)] = &[

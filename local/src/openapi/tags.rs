@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use repository::camel_case;
+use repository::plain::spaced;
 use serde_json::{Value, json};
 use shared::input::schema::capitalised;
 use shared::routes;
@@ -9,8 +11,6 @@ use shared::routes;
 use crate::client_names::ClientName;
 use crate::openapi::names::component_name;
 use crate::openapi::summaries::summary;
-use crate::plain::spaced;
-use crate::template::camel_case;
 
 /// Descriptions of records for readers who look for the right group.
 const TAGS: &[(&str, &str)] = &[

@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn calls_with_unknown_ids_have_no_demo_id() {
-        let recorded = recorded(&Path::new(env!("CARGO_MANIFEST_DIR")).join("..")).unwrap();
+        let recorded = recorded(&repository::root()).unwrap();
         let holds = |calls: &[NamedCall], ids: &str| {
             calls.iter().any(|NamedCall { call, .. }| {
                 call.path.contains(ids) || String::from_utf8_lossy(&call.body).contains(ids) || call.query.contains(ids)

@@ -11,6 +11,7 @@ use local::faults::Fault;
 use local::http::{Answer, Call};
 use local::payment_provider::event::NewPaymentEvent;
 use local::payment_provider::{SEND, signature};
+use repository::{names_in, root};
 use serde_json::{Value, json};
 use shared::payments::provider::EVENTS;
 use shared::routes;
@@ -19,9 +20,9 @@ use shared::table::meter::Cost;
 
 use crate::support::fixture::{
     ACME, GLOBEX, NOW, as_stored, call, data, demo_payment_secret, everything, failure, few, http_client, id, json,
-    kind, path, post, root, settings, stack, stack_with_clock, streaming, with_faults,
+    kind, path, post, settings, stack, stack_with_clock, streaming, with_faults,
 };
-use crate::support::generated::{generated, names_in};
+use crate::support::generated::generated;
 use crate::support::log::Log;
 use crate::support::records::{NOBODYS, changes, items, key, nothing};
 use crate::support::sealed::unseal;

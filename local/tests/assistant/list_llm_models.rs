@@ -1,10 +1,10 @@
 //! `GET /api/v1/llm_model`: the catalogue of language models.
 
 use local::http::Call;
+use repository::read;
 use serde_json::{Value, json};
 
 use crate::support::fixture::{ACME, ACME_READ_ONLY, GLOBEX, call, data, post, stack};
-use crate::support::generated::read;
 
 #[tokio::test]
 async fn answers_the_file_to_every_organisation() {

@@ -5,11 +5,11 @@ use std::fmt::Write as _;
 
 use local::Stack;
 use regex_automata::meta::Regex;
+use repository::{names_in, read};
 use serde_json::{Value, json};
 
 use crate::support::fixture::{as_stored, few_streaming};
 use crate::support::forms::{DUE, FORMS, Form, ORG, PLACEHOLDERS, path_of, with_constants};
-use crate::support::generated::{names_in, read};
 
 /// A file without its tests.
 pub fn code(path: &str) -> String {

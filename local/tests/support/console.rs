@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use local::{Settings, Stack, inbox};
+use repository::root;
 use serde_json::{Value, json};
 use shared::values::time::Clock;
 
-use super::fixture::{http_client, root, streaming};
+use super::fixture::{http_client, streaming};
 
 /// A stack whose endpoints lead to the inbox, with a clock that starts at the machine's time and can skip time.
 pub async fn watched() -> Stack {

@@ -7,10 +7,10 @@ use jsonschema::Validator;
 use local::http::{Answer, Call};
 use local::openapi::document;
 use local::receiver::Received;
+use repository::root;
 use serde_json::{Value, json};
 use shared::routes;
 
-use crate::support::fixture::root;
 use crate::support::generated::generating;
 
 /// The document.

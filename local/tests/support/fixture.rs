@@ -1,7 +1,7 @@
 //! Gives the tests a stack with fixed clock and ids, the demo set's keys and ids, and builders of calls.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::LazyLock;
 use std::time::Duration;
 
@@ -15,6 +15,7 @@ use local::http::{Answer, Call};
 use local::payment_provider::signature;
 use local::roles::Permit;
 use local::{Settings, Stack};
+use repository::root;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use shared::records::contact::Contact;
@@ -58,11 +59,6 @@ pub fn fields(route: &Route) -> Vec<(String, Value)> {
 /// `schema` without the null that a field with a default may also be.
 pub fn not_null(schema: &Value) -> &Value {
     schema["anyOf"].get(0).unwrap_or(schema)
-}
-
-/// The checkout.
-pub fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }
 
 /// Settings with a fixed clock, counted ids, and the table of the demo set.

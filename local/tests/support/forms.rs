@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use regex_automata::meta::Regex;
-
-use crate::support::generated::read;
+use repository::read;
 
 /// A form of key. `<…>` is a part that differs from item to item: see [`PLACEHOLDERS`].
 pub struct Form {

@@ -2,13 +2,12 @@
 
 use std::fmt::Write as _;
 
-use local::template::camel_case;
+use repository::camel_case;
+use repository::functions::Function;
 use serde_json::json;
 use shared::request::http::ALWAYS;
 use shared::request::route::Route;
 use shared::routes;
-
-use crate::support::functions::Function;
 
 /// The condition under which a route is deployed, if a parameter switches it on or off.
 pub fn condition(route: &Route) -> Option<&'static str> {

@@ -1,11 +1,10 @@
 //! Compares generated files with their wanted text; `cargo generate` writes them.
 
-use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::OpenOptions;
 use std::io::Write as _;
 
-use crate::support::fixture::root;
+use repository::{between, read, root};
 
 /// Compares a file with its wanted text, or writes the file if `cargo generate` runs the tests.
 pub fn generated(path: &str, wanted: &str) {
@@ -31,15 +30,7 @@ pub fn write(path: &str, text: &str) {
 
 /// Does the same for the part of a file between two lines.
 pub fn generated_between(path: &str, marks: (&str, &str), wanted: &str) {
-    let (before, _, after) = around(&read(path), marks);
-    generated(path, &format!("{before}\n{wanted}{after}"));
-}
-
-/// The text before, between and after two lines; the lines themselves belong to the outer parts.
-pub fn around(text: &str, (begin, end): (&str, &str)) -> (String, String, String) {
-    let start = text.find(begin).unwrap_or_else(|| panic!("there is no line {begin}")) + begin.len();
-    let stop = start + text[start..].find(end).unwrap_or_else(|| panic!("there is no line {end} after {begin}"));
-    (text[..start].to_owned(), text[start..stop].to_owned(), text[stop..].to_owned())
+    generated(path, &between(&read(path), marks, wanted));
 }
 
 /// Whether `cargo generate` runs the tests.
@@ -57,14 +48,4 @@ fn difference(is: &str, wanted: &str) -> String {
     let (is, wanted): (Vec<_>, Vec<_>) = (is.lines().collect(), wanted.lines().collect());
     let line = (0..is.len().max(wanted.len())).find(|line| is.get(*line) != wanted.get(*line)).unwrap_or_default();
     format!("line {}\n  is:     {:?}\n  should: {:?}", line + 1, is.get(line), wanted.get(line))
-}
-
-pub fn read(path: &str) -> String {
-    std::fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
-}
-
-/// The names of the entries of `folder`.
-pub fn names_in(folder: &str) -> BTreeSet<String> {
-    let entries = std::fs::read_dir(root().join(folder)).unwrap_or_else(|error| panic!("{folder}: {error}"));
-    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
 }

@@ -8,9 +8,9 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 
 use local::roles::{Roles, WRITES};
 use local::template::Template;
+use repository::root;
 use shared::table::keys::RATE;
 
-use crate::support::fixture::root;
 use crate::support::generated::generating;
 use crate::support::sweep;
 

@@ -14,12 +14,13 @@ use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use local::Stack;
+use repository::functions::Function;
+use repository::root;
 use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
 
-use crate::support::fixture::{root, scratch};
-use crate::support::functions::Function;
+use crate::support::fixture::scratch;
 
 /// The binaries of `functions`, by their names. They are built with the profile and the features of the tests, so cargo
 /// only links them.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use aws_sdk_dynamodb::types::AttributeValue;
 use local::Stack;
 use local::http::{Answer, Call};
-use local::template::camel_case;
+use repository::camel_case;
 use serde_json::{Value, json};
 use shared::records::campaign::NEIGHBOURS;
 use shared::records::delivery;

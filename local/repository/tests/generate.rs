@@ -1,13 +1,17 @@
 //! `cargo generate` writes every file that follows from declarations, tables of routes or reactions, or calls of tests.
 //!
-//! The tests compare the wanted text with the files. Under this program they also write it, and list the written files
+//! First it writes the packages of the functions, because the tests cannot be compiled without them. The tests compare
+//! the wanted text of all other files with the files. Under this program they also write it, and list the written files
 //! in the file `GENERATE`. One file may follow from another, so they run until no file changes.
 
-use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use clap::Parser;
-use local::Trouble;
+
+/// Why it cannot go on, in one line.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Stopped(String);
 
 /// The tests that write.
 const WRITERS: &[&str] = &[
@@ -46,7 +50,7 @@ struct Arguments {
 fn main() -> ExitCode {
     let Arguments { quick, tests } = Arguments::parse();
     let writers = if tests.is_empty() { WRITERS.iter().map(|test| (*test).to_owned()).collect() } else { tests };
-    let generator = Generator { root: Path::new(env!("CARGO_MANIFEST_DIR")).join(".."), writers };
+    let generator = Generator { writers };
     match generator.generate(quick) {
         Ok(()) => ExitCode::SUCCESS,
         Err(trouble) => {
@@ -63,15 +67,28 @@ struct Run {
     written: Vec<String>,
 }
 
+/// Writes the packages of the functions.
+fn write_packages() -> Result<(), Stopped> {
+    for (path, wanted) in repository::packages::files() {
+        let file = repository::root().join(&path);
+        if std::fs::read_to_string(&file).is_ok_and(|is| is == wanted) {
+            continue;
+        }
+        let folder = file.parent().map_or(Ok(()), std::fs::create_dir_all);
+        folder.and_then(|()| std::fs::write(&file, wanted)).map_err(|error| Stopped(format!("{path}: {error}")))?;
+        println!("wrote {path}");
+    }
+    Ok(())
+}
+
 struct Generator {
-    /// The checkout.
-    root: PathBuf,
     /// The tests that write.
     writers: Vec<String>,
 }
 
 impl Generator {
-    fn generate(&self, is_quick: bool) -> Result<(), Trouble> {
+    fn generate(&self, is_quick: bool) -> Result<(), Stopped> {
+        write_packages()?;
         self.until_nothing_is_written()?;
         if is_quick {
             return Ok(());
@@ -84,11 +101,11 @@ impl Generator {
         if all.passed && roles.passed {
             Ok(())
         } else {
-            Err(Trouble("a test fails, and no file is left to write".into()))
+            Err(Stopped("a test fails, and no file is left to write".into()))
         }
     }
 
-    fn until_nothing_is_written(&self) -> Result<(), Trouble> {
+    fn until_nothing_is_written(&self) -> Result<(), Stopped> {
         for _ in 0..ROUNDS {
             let Run { passed, written } = self.test(&self.writers)?;
             if written.is_empty() {
@@ -103,12 +120,12 @@ impl Generator {
                 println!("wrote {file}");
             }
         }
-        Err(Trouble(format!("after {ROUNDS} rounds a file still changes")))
+        Err(Stopped(format!("after {ROUNDS} rounds a file still changes")))
     }
 
     /// Runs these tests, which write.
-    fn test(&self, tests: &[String]) -> Result<Run, Trouble> {
-        let failed = |error: std::io::Error| Trouble(format!("cargo test: {error}"));
+    fn test(&self, tests: &[String]) -> Result<Run, Stopped> {
+        let failed = |error: std::io::Error| Stopped(format!("cargo test: {error}"));
         let list = std::env::temp_dir().join(format!("generated-{}", std::process::id()));
         std::fs::write(&list, "").map_err(failed)?;
         let mut command = Command::new("cargo");
@@ -117,7 +134,10 @@ impl Generator {
         for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(of_cargo)) {
             command.env_remove(name);
         }
-        command.args(["test", "--package", "local", "--test", "stack", "--"]).args(tests).current_dir(&self.root);
+        command
+            .args(["test", "--package", "local", "--test", "stack", "--"])
+            .args(tests)
+            .current_dir(repository::root());
         // The tests take all cases, because a role allows the calls of every case.
         let passed = command.env("GENERATE", &list).env("SWEEP", "all").status().map_err(failed)?.success();
         let mut written: Vec<String> =

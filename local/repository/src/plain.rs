@@ -5,7 +5,7 @@ use std::path::Path;
 
 use shared::routes;
 
-use crate::template::camel_case;
+use crate::camel_case;
 
 /// The first words of their names.
 const VERBS: [&str; 5] = ["create", "read", "list", "update", "delete"];
@@ -170,14 +170,11 @@ pub fn with_article(noun: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn root() -> &'static Path {
-        Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
-    }
+    use crate::root;
 
     #[test]
     fn a_name_describes_its_plain_operation() {
-        let note = |name| PlainOperation::of(root(), "sticky-note", name).unwrap();
+        let note = |name| PlainOperation::of(&root(), "sticky-note", name).unwrap();
         assert_eq!(note("update-board-sticky-note").types(), ["Update", "StickyNote"]);
         assert_eq!(note("read-sticky-note").file(), "shared/src/operations/read.rs");
         let list = note("list-sticky-notes");
@@ -187,26 +184,26 @@ mod tests {
         assert_eq!(list.about(std::slice::from_ref(&colour)), format!("{page}. `colour` selects some of them."));
         assert_eq!(list.about(&[board, colour]), format!("{page}. `board_id` and `colour` select some of them."));
         assert_eq!(note("delete-sticky-note").about(&[]), "Deletes a sticky note for good.");
-        let says = |record, name| PlainOperation::of(root(), record, name).unwrap().about(&[]);
+        let says = |record, name| PlainOperation::of(&root(), record, name).unwrap().about(&[]);
         assert_eq!(says("entry", "create-entry"), "Creates an entry.");
         assert_eq!(
             says("datasource", "read-datasource"),
             "One data source. Use it if you know the id; otherwise use `list-datasources`."
         );
-        assert!(PlainOperation::of(root(), "webhook", "create-webhook").is_none());
+        assert!(PlainOperation::of(&root(), "webhook", "create-webhook").is_none());
     }
 
     #[test]
     #[should_panic(expected = "functions/tag/src/merge_tags.rs is missing: only names that begin with [\"create\",")]
     fn an_operation_with_another_verb_needs_its_file() {
-        PlainOperation::of(root(), "tag", "merge-tags");
+        PlainOperation::of(&root(), "tag", "merge-tags");
     }
 
     #[test]
     fn every_description_belongs_to_a_plain_operation() {
         for (name, _) in SAYS {
             let route = routes::ALL.iter().find(|route| route.name == *name).unwrap();
-            assert!(PlainOperation::of(root(), route.record, name).is_some(), "{name} says it in its file");
+            assert!(PlainOperation::of(&root(), route.record, name).is_some(), "{name} says it in its file");
         }
     }
 }

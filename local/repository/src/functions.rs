@@ -2,13 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use local::plain::{PlainOperation, own_file};
-use local::template::camel_case;
 use shared::request::route::Route;
 use shared::routes;
 
-use crate::support::fixture::root;
-use crate::support::generated::{names_in, read};
+use crate::plain::{PlainOperation, own_file};
+use crate::{camel_case, names_in, read, root, snake_case};
 
 /// A function: its package, its name, and the trait that it implements.
 pub struct Function {
@@ -71,10 +69,6 @@ impl Function {
              fn main() -> Result<(), lambda::Fatal> {{\n    lambda::{run}({handler})\n}}\n"
         )
     }
-}
-
-pub fn snake_case(name: &str) -> String {
-    name.replace('-', "_")
 }
 
 /// Every function: first the ones of the route table in its order, then the ones without a route.
