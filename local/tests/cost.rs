@@ -9,7 +9,6 @@ use local::faults::Faults;
 use local::http::Call;
 use local::receiver::Behaviour;
 use local::{Settings, Stack};
-use repository::read;
 use serde_json::{Value, json};
 use shared::records::delivery::Delivery;
 use shared::records::widget::WidgetType;
@@ -22,7 +21,7 @@ use uuid::Uuid;
 
 use crate::exercises::{EXERCISES, Exercise};
 use crate::support::fixture::{ACME, ACME_READ_ONLY, call, data, settings, stack, valid_call};
-use crate::support::generated::generated;
+use crate::support::generated::{generated, generated_in_part};
 use crate::support::sender::{Sender, all};
 use crate::support::sending::{Setup, events, id_of, loopback};
 use crate::support::sweep::{cases, takes_all};
@@ -139,11 +138,8 @@ async fn the_table_of_costs_has_the_measured_costs() {
     let whole = Whole::rows().await;
     if takes_all() {
         generated("docs/COST.md", &[HEAD, &table, OBJECTS, &objects, WHOLE, &whole].concat());
-        return;
-    }
-    let page = read("docs/COST.md");
-    for row in [table, objects, whole].concat().lines() {
-        assert!(page.lines().any(|line| line == row), "docs/COST.md has no line {row}: cargo generate writes it");
+    } else {
+        generated_in_part("docs/COST.md", &[table, objects, whole].concat());
     }
 }
 

@@ -33,6 +33,14 @@ pub fn generated_between(path: &str, marks: (&str, &str), wanted: &str) {
     generated(path, &between(&read(path), marks, wanted));
 }
 
+/// Asserts that a file has each of these lines. A run that takes a tenth of the cases cannot know the other lines.
+pub fn generated_in_part(path: &str, lines: &str) {
+    let is = read(path);
+    for wanted in lines.lines() {
+        assert!(is.lines().any(|line| line == wanted), "{path} has no line {wanted}: cargo generate writes it");
+    }
+}
+
 /// Whether `cargo generate` runs the tests.
 pub fn generating() -> bool {
     list_of_written().is_some()

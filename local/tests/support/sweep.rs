@@ -42,6 +42,11 @@ pub fn takes_all() -> bool {
     matches!(Part::chosen(), Part::All)
 }
 
+/// Asserts that at least `least` cases had what a sweep looks for. A run of a tenth may have fewer.
+pub fn seen_in(count: usize, least: usize) {
+    assert!(count >= least || !takes_all(), "only {count} cases, and not {least}");
+}
+
 /// The cases of `all` that this run takes, in their order. A failed test shows the printed seed.
 pub fn cases<T>(all: impl IntoIterator<Item = T>) -> Vec<T> {
     let (chosen, all) = (Part::chosen(), all.into_iter().collect::<Vec<_>>());
