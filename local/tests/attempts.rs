@@ -6,6 +6,7 @@ use shared::records::widget::WidgetType;
 use shared::values::time::Timestamp;
 
 use crate::support::calling::{called, policy};
+use crate::support::fixture::{PATIENT, http_client};
 use crate::support::sender::{Sender, all, counts, created};
 use crate::support::sending::{Setup, id_of};
 use crate::support::sweep::crashes_everywhere;
@@ -157,6 +158,28 @@ async fn the_delivery_of_an_earlier_attempt_is_not_sent_again() {
     sender.setup.receiver.forget();
     sender.setup.minutes(29).await;
     assert_eq!((sender.calls(), sender.outcome(&id).await), (0, all("queued", 1)));
+    sender.until_the_end(&id).await;
+    assert_eq!((sender.calls(), sender.outcome(&id).await), (1, all("sent", 1)));
+}
+
+/// The connector may report before it answers the delivery itself.
+#[tokio::test]
+async fn an_answer_after_the_report_does_not_end_the_next_attempt() {
+    let sender = Sender::of(Setup::start().await, WidgetType::Phone, true, 1).await;
+    let receiver = &sender.setup.receiver;
+    receiver.behave("/connector", Behaviour::Together(2));
+    let id = sender.run(json!({"retry_policy": policy(2)})).await;
+    let reporting = async {
+        receiver.wait_for("/connector", 1, PATIENT).await.unwrap();
+        sender.report(&sender.contact(&id, 0).await, "no_answer", 0).await;
+        // The second request lets the connector answer the first one.
+        http_client().post(format!("{}/connector", receiver.url)).send().await.unwrap();
+    };
+    tokio::join!(sender.setup.minute(), reporting);
+    let contact = sender.contact(&id, 0).await;
+    assert_eq!((&contact["status"], &contact["next_attempt_at"]), (&json!("queued"), &sender.in_seconds(30 * MINUTE)));
+    receiver.behave("/connector", Behaviour::Answer(200));
+    receiver.forget();
     sender.until_the_end(&id).await;
     assert_eq!((sender.calls(), sender.outcome(&id).await), (1, all("sent", 1)));
 }

@@ -233,6 +233,27 @@ async fn a_crash_anywhere_loses_no_event() {
         .await;
 }
 
+/// A drain that found no delivery must not put off or end the drains that a later deferral has asked for.
+#[tokio::test]
+async fn a_deferral_during_the_last_drain_keeps_the_endpoint_due() {
+    let customer = Customer::new().await;
+    let (table, now) = (&customer.org.table, customer.setup.clock.now());
+    let deferred = |at| Observed { deferred_at: Some(at), ..Observed::default() };
+    let healthy = EndpointHealth::healthy(EndpointId(id_of(&customer.webhook).parse().unwrap()));
+    let seen = delivery::health::keep(table, &healthy, &deferred(now), now, now).await.unwrap();
+    let later = now.plus_seconds(1);
+    let newer = delivery::health::keep(table, &seen, &deferred(later), later, later).await.unwrap();
+    let (due, put_off) = (newer.due_at, later.plus_seconds(HOUR));
+    assert_eq!(due, Some(later));
+    delivery::health::recheck_at(table, &seen, put_off).await.unwrap();
+    delivery::health::stop_draining(table, &seen, false).await.unwrap();
+    assert_eq!(delivery::health::of(table, newer.id).await.unwrap().due_at, due);
+    delivery::health::recheck_at(table, &newer, put_off).await.unwrap();
+    assert_eq!(delivery::health::of(table, newer.id).await.unwrap().due_at, Some(put_off));
+    delivery::health::stop_draining(table, &newer, false).await.unwrap();
+    assert_eq!(delivery::health::of(table, newer.id).await.unwrap().due_at, None);
+}
+
 #[tokio::test]
 async fn a_crash_of_a_tick_loses_no_deferred_delivery() {
     let deferred = async || {
