@@ -120,6 +120,11 @@ impl Mapping {
         *lock(&self.faults) = faults;
     }
 
+    /// Sets the duration of a freeze alone.
+    pub fn set_freeze(&self, freeze: Duration) {
+        lock(&self.faults).freeze = freeze;
+    }
+
     /// The records that were given up, after too many attempts or too much time.
     pub fn given_up(&self) -> Vec<Value> {
         lock(&self.given_up).clone()

@@ -137,6 +137,13 @@ impl Stream {
         }
     }
 
+    /// Sets the duration of a freeze alone.
+    pub fn set_freeze(&self, freeze: Duration) {
+        for reader in &self.readers {
+            reader.mapping.set_freeze(freeze);
+        }
+    }
+
     /// For the key of each item, how many times a change of it was passed to a function again.
     pub fn repeats(&self) -> HashMap<String, usize> {
         let mut all = HashMap::new();
@@ -151,13 +158,24 @@ impl Stream {
     /// # Errors
     /// [`Trouble`] where the stream cannot be read.
     pub fn changes(database: &Database) -> Result<Vec<Value>, Trouble> {
-        let (mut all, mut place) = (Vec::new(), beginning(database)?);
+        let mut all = Vec::new();
+        Self::each_change(database, |change| all.push(change))?;
+        Ok(all)
+    }
+
+    /// Passes all these changes to `see`, one after another. Unlike [`Self::changes`], it keeps only a few of them in
+    /// memory.
+    ///
+    /// # Errors
+    /// [`Trouble`] where the stream cannot be read.
+    pub fn each_change(database: &Database, mut see: impl FnMut(Value)) -> Result<(), Trouble> {
+        let mut place = beginning(database)?;
         while let Some(iterator) = place {
             let (records, next) = read(database, &iterator)?;
             place = next.filter(|_| !records.is_empty());
-            all.extend(records);
+            records.into_iter().for_each(&mut see);
         }
-        Ok(all)
+        Ok(())
     }
 
     /// The records that were given up, after too many attempts or too much time.

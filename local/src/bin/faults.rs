@@ -5,6 +5,10 @@ use std::process::ExitCode;
 use clap::Parser;
 use local::fault_run::{FaultRunOptions, run};
 
+/// A run spends a quarter of its time on allocations, and its threads would wait for each other in the C library's.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Closes conversations and sends campaigns while endpoints, database, stream and functions fail, and looks whether everything arrives.
 #[derive(Debug, Parser)]
 struct Arguments {

@@ -35,6 +35,8 @@ const PATIENCE: Duration = Duration::from_mins(1);
 const GLANCE: Duration = Duration::from_millis(50);
 /// The longest time that is skipped at once while something waits for a tick.
 const LONGEST: Duration = Duration::from_hours(6);
+/// The duration of a freeze in the recovery: longer than a few calls of the processes that continue meanwhile.
+const FROZEN: Duration = Duration::from_millis(50);
 /// Days after which everything must be done. Work that is left then was forgotten.
 const DAYS: i64 = 40;
 
@@ -274,11 +276,13 @@ pub async fn recover(world: &Arc<World>, options: &FaultRunOptions) -> Result<f6
     for (path, kind) in endpoints(world) {
         world.receiver.behave(&path, kind.in_the_end(options.attempt));
     }
+    // The clock runs no faster now, so a freeze cannot last half a minute of it. A long one would only cost time.
+    world.set_freeze(FROZEN);
     let recovering: BTreeSet<_> =
         endpoints(world).into_iter().filter(|(_, kind)| kind.recovers()).map(|(path, _)| path).collect();
     let news = || recovering.iter().map(|path| world.receiver.count(path)).sum::<usize>();
     let (begun, mut step, mut known) = (world.clock.now(), MINUTE, news());
-    let (mut expired, mut random) = (begun, Rng::with_seed(world.plan.seed));
+    let (mut expired, mut pause, mut random) = (begun, 86_400, Rng::with_seed(world.plan.seed));
     let end = begun.plus_seconds(DAYS * 86_400);
     while world.clock.now() < end {
         world.minute().await;
@@ -299,9 +303,9 @@ pub async fn recover(world: &Arc<World>, options: &FaultRunOptions) -> Result<f6
         let now = world.clock.now();
         world.skip(until(now, next));
         // DynamoDB removes each item at an arbitrary time after its TTL. Deliveries expire after the checks that read
-        // them.
-        if world.clock.now() > expired.plus_seconds(86_400) {
-            expired = world.clock.now();
+        // them. The whole table is searched for such items, so this happens after one day, two more, four more, and so on.
+        if world.clock.now() > expired.plus_seconds(pause) {
+            (expired, pause) = (world.clock.now(), pause * 2);
             world.stack.expire(|key| !is_delivery(key) && random.bool())?;
         }
     }

@@ -29,9 +29,9 @@ impl TableChanges {
     /// [`Trouble`] where they cannot be read.
     pub fn read(world: &World) -> Result<Self, Trouble> {
         let mut seen = Self::default();
-        for change in Stream::changes(&world.stack.database)? {
+        Stream::each_change(&world.stack.database, |change| {
             seen.see(&change["dynamodb"]["OldImage"], &change["dynamodb"]["NewImage"]);
-        }
+        })?;
         Ok(seen)
     }
 

@@ -118,6 +118,13 @@ impl MadeExport {
     }
 }
 
+/// Whether this is the key of the rows beside an export that were too few for a part when a tick ended. If a process
+/// dies before the next part, nothing but the bucket's rule for `exports/` removes them.
+fn is_beside_export(key: &str) -> bool {
+    let number = key.rsplit_once('.').filter(|_| key.starts_with("exports/")).map(|(_, number)| number);
+    number.is_some_and(|number| number.parse::<u32>().is_ok())
+}
+
 /// Checks that each file has each row once that was there all the time, and that files and exports are gone after a week.
 ///
 /// # Errors
@@ -130,7 +137,8 @@ pub async fn files(world: &World) -> Result<Vec<Check>, Trouble> {
         let answered = world.ask(organisation, &routes::LIST_EXPORTS).await?;
         gone.see(answered.body["data"]["total"] == 0, || answered.body.to_string());
     }
-    let objects = world.stack.objects.objects()?;
-    gone.see(objects.is_empty(), || format!("{} objects, such as {}", objects.len(), objects[0].0));
+    for (key, _) in world.stack.objects.objects()? {
+        gone.see(is_beside_export(&key), || key.clone());
+    }
     Ok(vec![all, gone])
 }

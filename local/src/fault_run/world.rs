@@ -283,6 +283,12 @@ impl World {
         });
     }
 
+    /// Sets the duration of a freeze from now on.
+    pub fn set_freeze(&self, freeze: Duration) {
+        self.stack.stream.set_freeze(freeze);
+        self.ticks.lock().unwrap_or_else(PoisonError::into_inner).freeze = freeze;
+    }
+
     /// Ends all faults.
     pub fn stop_faults(&self) {
         self.stack.stream.set_faults(&StreamFaults::default());
