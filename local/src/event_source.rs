@@ -17,7 +17,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::destination::{Destination, GivenUpFor};
 use crate::event_filter;
-use crate::lambda::{self, Failed, Fate, Function};
+use crate::lambda::{self, Failed, Fate, Freeze, Function};
 use crate::template::EventSource;
 
 /// Lambda's backoff before it repeats a batch: the first wait and the longest.
@@ -76,8 +76,8 @@ pub struct StreamFaults {
     pub killed: f64,
     /// The process is frozen in the middle.
     pub frozen: f64,
-    /// The duration of the freeze.
-    pub freeze: Duration,
+    /// The freeze.
+    pub freeze: Option<Freeze>,
     /// A batch is given up, as if its last attempt had failed.
     pub given_up: f64,
     /// The source of randomness.
@@ -120,9 +120,9 @@ impl Mapping {
         *lock(&self.faults) = faults;
     }
 
-    /// Sets the duration of a freeze alone.
-    pub fn set_freeze(&self, freeze: Duration) {
-        lock(&self.faults).freeze = freeze;
+    /// Sets the freeze alone.
+    pub fn set_freeze(&self, freeze: Freeze) {
+        lock(&self.faults).freeze = Some(freeze);
     }
 
     /// The records that were given up, after too many attempts or too much time.
@@ -340,12 +340,13 @@ impl StreamFaults {
         let dies = self.random.f64() < self.killed;
         let dies = dies.then(|| self.moment());
         let freezes = self.frozen > 0.0 && self.random.f64() < self.frozen;
-        Fate { dies, freezes: freezes.then(|| (self.moment(), self.freeze)) }
+        let polls = freezes.then(|| self.moment());
+        Fate { dies, freezes: polls.zip(self.freeze.clone()) }
     }
 
     /// An invocation that is frozen at once, if freezes are enabled.
     pub fn frozen(&self) -> Fate {
-        Fate { dies: None, freezes: Some((1, self.freeze)).filter(|(_, time)| !time.is_zero()) }
+        Fate { dies: None, freezes: self.freeze.clone().map(|freeze| (1, freeze)) }
     }
 
     /// A number of polls. A function is polled a few times per call, so a fault is as likely in its first calls as

@@ -37,7 +37,7 @@ use crate::fault_run::changes::TableChanges;
 use crate::fault_run::check::{Check, ReceivedEvents};
 use crate::fault_run::plan::{EndpointKind, Plan};
 use crate::fault_run::report::{EndpointFigures, FaultRunReport, quantiles};
-use crate::fault_run::world::{LONG_TICK, World, path_of_connector, path_of_webhook};
+use crate::fault_run::world::{World, path_of_connector, path_of_webhook};
 use crate::faults::Fault;
 
 /// The factor by which fewer conversations are closed in the world without faults. That world runs at the same time, so
@@ -115,7 +115,6 @@ impl FaultRunOptions {
                 delay: Duration::from_millis(200),
                 killed: 0.02,
                 frozen: 0.02,
-                freeze: Duration::from_secs(LONG_TICK.unsigned_abs() + 2) / 15,
                 given_up: 0.02,
                 ..StreamFaults::default()
             },
@@ -158,7 +157,6 @@ impl FaultRunOptions {
                 delay: Duration::from_millis(20),
                 killed: 0.1,
                 frozen: 0.1,
-                freeze: Duration::from_secs(LONG_TICK.unsigned_abs() + 2) / 20,
                 given_up: 0.1,
                 ..StreamFaults::default()
             },
@@ -170,13 +168,7 @@ impl FaultRunOptions {
     #[must_use]
     pub fn slower(self, factor: u32) -> Self {
         let factor = factor.max(1);
-        Self {
-            times: (self.times / factor).max(1),
-            attempt: self.attempt * factor,
-            call: self.call * factor,
-            stream: StreamFaults { freeze: self.stream.freeze * factor, ..self.stream },
-            ..self
-        }
+        Self { times: (self.times / factor).max(1), attempt: self.attempt * factor, call: self.call * factor, ..self }
     }
 
     /// The longest time from the last read before an attempt to its end.

@@ -6,8 +6,9 @@ use std::task::{Poll, ready};
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use shared::values::time::Clock;
 use tokio::task::JoinSet;
-use tokio::time::{Sleep, sleep};
+use tokio::time::sleep;
 
 /// A function, from JSON to JSON.
 pub type Function = Arc<dyn Fn(String) -> Invocation + Send + Sync>;
@@ -39,13 +40,35 @@ impl Failed {
 
 /// The fate of the process of an invocation, after so many polls: before, between or after its calls. By default it
 /// survives.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Fate {
     /// It crashes after so many polls.
     pub dies: Option<u32>,
-    /// It is frozen for so long, while everything else continues.
-    pub freezes: Option<(u32, Duration)>,
+    /// It is frozen after so many polls, while everything else continues.
+    pub freezes: Option<(u32, Freeze)>,
 }
+
+/// A freeze of a process: it lasts until so much time of this clock has passed.
+#[derive(Debug, Clone)]
+pub struct Freeze {
+    /// How long it lasts.
+    pub time: Duration,
+    /// The clock by which it lasts so long. It may be faster than the machine's, or late.
+    pub clock: Clock,
+}
+
+impl Freeze {
+    /// Resolves when the time has passed.
+    async fn pass(self) {
+        let end = self.clock.now().unix_millis() + i64::try_from(self.time.as_millis()).unwrap_or(i64::MAX / 2);
+        while self.clock.now().unix_millis() < end {
+            sleep(GLANCE).await;
+        }
+    }
+}
+
+/// The time between two looks at the clock of a freeze.
+const GLANCE: Duration = Duration::from_millis(5);
 
 /// Invokes `function`, whose process has this fate. Dropping the future ends it.
 ///
@@ -65,7 +88,7 @@ pub async fn invoke(function: &Function, payload: String, fate: Fate) -> Result<
 async fn with_fate(invocation: Invocation, fate: Fate) -> Result<String, Failed> {
     let mut invocation = pin!(invocation);
     let mut woken = 0;
-    let mut frozen: Option<Pin<Box<Sleep>>> = None;
+    let mut frozen: Option<Pin<Box<dyn Future<Output = ()> + Send>>> = None;
     std::future::poll_fn(|context| {
         if let Some(pause) = &mut frozen {
             ready!(pause.as_mut().poll(context));
@@ -76,9 +99,9 @@ async fn with_fate(invocation: Invocation, fate: Fate) -> Result<String, Failed>
         if outcome.is_pending() && fate.dies.is_some_and(|polls| woken >= polls) {
             return Poll::Ready(Err(Failed::new("Runtime.ExitError", "its process died")));
         }
-        if let Some((_, time)) = fate.freezes.filter(|(polls, _)| outcome.is_pending() && woken == *polls) {
+        if let Some((_, freeze)) = fate.freezes.as_ref().filter(|(polls, _)| outcome.is_pending() && woken == *polls) {
             // A task that is woken in the meantime stays frozen.
-            let mut pause = Box::pin(sleep(time));
+            let mut pause = Box::pin(freeze.clone().pass());
             if pause.as_mut().poll(context).is_pending() {
                 frozen = Some(pause);
             }
@@ -112,7 +135,8 @@ mod tests {
         assert_eq!(invoke(&echo, "x".into(), mortal(4)).await, Ok("x".into()));
         let died = invoke(&echo, "x".into(), mortal(3)).await.unwrap_err();
         assert_eq!(died.message, "its process died");
-        let freezes = Fate { freezes: Some((2, Duration::from_millis(30))), ..Fate::default() };
+        let freeze = Freeze { time: Duration::from_millis(30), clock: Clock::System };
+        let freezes = Fate { freezes: Some((2, freeze)), ..Fate::default() };
         let begun = std::time::Instant::now();
         assert_eq!(invoke(&echo, "x".into(), freezes).await, Ok("x".into()));
         assert!(begun.elapsed() >= Duration::from_millis(30));

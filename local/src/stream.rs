@@ -17,7 +17,7 @@ use tokio::time::sleep;
 use crate::bucket::FAILED_RECORDS_BUCKET;
 use crate::destination::Destination;
 use crate::event_source::{Mapping, StreamFaults};
-use crate::lambda::Function;
+use crate::lambda::{Freeze, Function};
 use crate::template::Template;
 use crate::traces::Traces;
 use crate::{Trouble, database};
@@ -137,10 +137,10 @@ impl Stream {
         }
     }
 
-    /// Sets the duration of a freeze alone.
-    pub fn set_freeze(&self, freeze: Duration) {
+    /// Sets the freeze alone.
+    pub fn set_freeze(&self, freeze: &Freeze) {
         for reader in &self.readers {
-            reader.mapping.set_freeze(freeze);
+            reader.mapping.set_freeze(freeze.clone());
         }
     }
 

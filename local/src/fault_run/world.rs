@@ -34,7 +34,7 @@ use crate::fault_run::exported::MadeExport;
 use crate::fault_run::outcomes::SentReports;
 use crate::fault_run::plan::{ORGANISATIONS, Plan};
 use crate::faults::{Fault, Faults};
-use crate::lambda::{Function, invoke};
+use crate::lambda::{Freeze, Function, invoke};
 use crate::receiver::Receiver;
 use crate::stack::{Settings, Stack};
 use crate::template::Template;
@@ -268,6 +268,7 @@ impl World {
         let stream = StreamFaults { random: random.fork(), ..options.stream.clone() };
         self.stack.stream.set_faults(&stream);
         *self.ticks.lock().unwrap_or_else(PoisonError::into_inner) = StreamFaults { random: random.fork(), ..stream };
+        self.set_freeze(Duration::from_secs(LONG_TICK.unsigned_abs() + 2));
         self.faults.set_latency(options.latency);
         // The load of the preparation is left out.
         self.partitions.forget();
@@ -284,9 +285,10 @@ impl World {
     }
 
     /// Sets the duration of a freeze from now on.
-    pub fn set_freeze(&self, freeze: Duration) {
-        self.stack.stream.set_freeze(freeze);
-        self.ticks.lock().unwrap_or_else(PoisonError::into_inner).freeze = freeze;
+    pub fn set_freeze(&self, time: Duration) {
+        let freeze = Freeze { time, clock: self.clock.clone() };
+        self.stack.stream.set_freeze(&freeze);
+        self.ticks.lock().unwrap_or_else(PoisonError::into_inner).freeze = Some(freeze);
     }
 
     /// Ends all faults.
