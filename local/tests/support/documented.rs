@@ -37,8 +37,7 @@ fn close(schema: &mut Value) {
     }
 }
 
-/// The components that `schema` refers to, and these to others. With all components, a schema would take ten times longer
-/// to compile.
+/// The components that `schema` refers to, and these to others. The tests compile hundreds of schemas, each with them.
 fn components_of(schema: &Value) -> Value {
     let (mut found, mut unread) = (json!({}), references(schema));
     while let Some(reference) = unread.pop() {

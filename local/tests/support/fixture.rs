@@ -290,9 +290,14 @@ fn minute_of_tokens(ago: i64) -> String {
 
 /// A path of this test run.
 pub fn scratch(name: &str) -> PathBuf {
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(std::process::id().to_string());
-    std::fs::create_dir_all(&folder).unwrap();
-    folder.join(name)
+    // An earlier process may have had the same number, and have left its files.
+    static FOLDER: LazyLock<PathBuf> = LazyLock::new(|| {
+        let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(std::process::id().to_string());
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(&folder).unwrap();
+        folder
+    });
+    FOLDER.join(name)
 }
 
 /// An id of the demo set: organisation `a` or `b`, kind and number as the file's head explains.
