@@ -53,7 +53,7 @@ pub struct Fate {
 pub struct Freeze {
     /// How long it lasts.
     pub time: Duration,
-    /// The clock by which it lasts so long. It may be faster than the machine's, or late.
+    /// The clock that measures this time. It may advance faster or slower than real time.
     pub clock: Clock,
 }
 

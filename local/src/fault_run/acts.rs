@@ -35,7 +35,7 @@ const PATIENCE: Duration = Duration::from_mins(1);
 const GLANCE: Duration = Duration::from_millis(50);
 /// The longest time that is skipped at once while something waits for a tick.
 const LONGEST: Duration = Duration::from_hours(6);
-/// The duration of a freeze in the recovery: longer than a few calls of the processes that continue meanwhile.
+/// How long a frozen process stays frozen in the recovery: other processes make a few calls meanwhile.
 const FROZEN: Duration = Duration::from_millis(50);
 /// Days after which everything must be done. Work that is left then was forgotten.
 const DAYS: i64 = 40;
@@ -276,7 +276,7 @@ pub async fn recover(world: &Arc<World>, options: &FaultRunOptions) -> Result<f6
     for (path, kind) in endpoints(world) {
         world.receiver.behave(&path, kind.in_the_end(options.attempt));
     }
-    // The clock runs no faster now, so a freeze cannot last half a minute of it. A long one would only cost time.
+    // The clock now advances in real time, so a freeze of half a minute would only make the run longer.
     world.set_freeze(FROZEN);
     let recovering: BTreeSet<_> =
         endpoints(world).into_iter().filter(|(_, kind)| kind.recovers()).map(|(path, _)| path).collect();

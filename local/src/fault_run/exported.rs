@@ -118,8 +118,8 @@ impl MadeExport {
     }
 }
 
-/// Whether this is the key of the rows beside an export that were too few for a part when a tick ended. If a process
-/// dies before the next part, nothing but the bucket's rule for `exports/` removes them.
+/// Whether a tick stored rows under this key, beside the file of an export, because they were too few for a part. If
+/// the process dies before it uploads the next part, only the bucket's rule for `exports/` deletes them.
 fn is_beside_export(key: &str) -> bool {
     let number = key.rsplit_once('.').filter(|_| key.starts_with("exports/")).map(|(_, number)| number);
     number.is_some_and(|number| number.parse::<u32>().is_ok())

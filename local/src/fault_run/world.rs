@@ -48,7 +48,7 @@ pub const MINUTE: Duration = Duration::from_mins(1);
 const IMPORTED_AT_ONCE: usize = 500;
 /// Seconds of the service's clock from which a tick counts as long.
 pub const LONG_TICK: i64 = 35;
-/// The most time of the machine that passes between two steps of the clock.
+/// The most real time by which one step advances the clock. Later steps do not make up for the rest.
 const LATEST: Duration = Duration::from_millis(5);
 /// The largest difference between the clocks of two environments, in milliseconds.
 const CLOCKS_APART: i64 = 2000;
@@ -325,9 +325,9 @@ impl World {
         failed
     }
 
-    /// Runs the clock this many times faster than the machine's, until the returned guard is dropped. Where the machine
-    /// is so busy that this task comes late, the clock is late too: otherwise leases would expire while their holders
-    /// wait for a processor, which takes milliseconds in reality.
+    /// Advances the clock this many times faster than real time, until the returned guard is dropped. If a busy machine
+    /// runs this task late, the clock slows down. Otherwise leases would expire while their holders wait for a
+    /// processor.
     pub fn run_clock(&self, times: u32) -> JoinSet<()> {
         let clock = self.clock.clone();
         JoinSet::from_iter([async move {
