@@ -6,10 +6,8 @@ use std::fmt::Write as _;
 use local::database::TABLE_NAME;
 use local::event_source::StreamFaults;
 use local::faults::Fault;
-use local::template::document;
 use local::{Settings, Stack};
 use repository::functions::functions;
-use repository::read;
 use serde_json::{Map, Value, json};
 use shared::routes;
 use shared::runtime::lambda::tracing::level_filters::LevelFilter;
@@ -20,13 +18,13 @@ use tokio::sync::OnceCell;
 use crate::support::fixture::{ACME, ACME_READ_ONLY, settings, stack, streaming, valid_call, with_faults};
 use crate::support::generated::generated_between;
 use crate::support::log::{Log, listening};
+use crate::support::template::TEMPLATE;
 
 fn resources(kind: &str) -> Map<String, Value> {
-    let template = document(&read("template.yaml")).unwrap();
-    let resources = template["Resources"].as_object().unwrap().clone().into_iter();
+    let resources = TEMPLATE["Resources"].as_object().unwrap().iter();
     resources
         .filter(|(_, resource)| resource["Type"] == kind)
-        .map(|(id, mut it)| (id, it["Properties"].take()))
+        .map(|(id, resource)| (id.clone(), resource["Properties"].clone()))
         .collect()
 }
 
@@ -419,8 +417,7 @@ fn at_most_fifteen_alarms_exist_and_the_dashboard_shows_all() {
 
 /// The alarms that roll a deployment back, as the output for CloudFormation names them.
 fn triggers() -> Vec<String> {
-    let template = document(&read("template.yaml")).unwrap();
-    let output = template["Outputs"]["RollbackConfiguration"]["Value"]["!Sub"].as_str().unwrap().to_owned();
+    let output = TEMPLATE["Outputs"]["RollbackConfiguration"]["Value"]["!Sub"].as_str().unwrap().to_owned();
     let configuration: Value = serde_json::from_str(&output).unwrap();
     let minutes = configuration["MonitoringTimeInMinutes"].as_u64().unwrap();
     assert!((1..=180).contains(&minutes), "{minutes}");

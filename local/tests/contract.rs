@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use local::functions::{Described, describe};
-use local::template::{Template, TemplateRoute, document};
+use local::template::{Template, TemplateRoute};
 use regex_automata::meta::Regex;
 use repository::functions::{Function, functions};
 use repository::{camel_case, names_in, packages, read, root, snake_case};
@@ -15,6 +15,7 @@ use shared::routes;
 
 use crate::support::fixture::kind;
 use crate::support::generated::{generated, generated_between};
+use crate::support::template::TEMPLATE;
 
 fn names() -> impl Iterator<Item = &'static str> {
     routes::ALL.iter().map(|route| route.name)
@@ -28,7 +29,7 @@ fn functions_of(kind: &str) -> Vec<String> {
 #[test]
 fn the_template_has_every_route() {
     let declared: BTreeSet<TemplateRoute> =
-        Template::read(&root().join("template.yaml")).unwrap().routes.into_iter().collect();
+        Template::read_once(&root().join("template.yaml")).unwrap().routes.into_iter().collect();
     let wanted = routes::every_path().map(|(route, path)| TemplateRoute {
         function: route.name.into(),
         method: route.method.into(),
@@ -39,7 +40,7 @@ fn the_template_has_every_route() {
 
 #[test]
 fn the_template_has_the_events_of_each_function() {
-    let template = Template::read(&root().join("template.yaml")).unwrap();
+    let template = Template::read_once(&root().join("template.yaml")).unwrap();
     let sources: BTreeSet<_> = template.sources.into_iter().map(|source| source.function).collect();
     assert_eq!(sources, functions_of("StreamConsumer").into_iter().collect(), "the functions on the stream");
     let scheduled: BTreeSet<_> = template.schedules.into_iter().map(|schedule| schedule.function).collect();
@@ -55,9 +56,8 @@ fn the_template_has_the_events_of_each_function() {
 
 #[test]
 fn the_template_builds_each_function_from_its_folder() {
-    let template = document(&read("template.yaml")).unwrap();
     for Function { name, package, .. } in &functions() {
-        let function = &template["Resources"][format!("{}Function", camel_case(name))];
+        let function = &TEMPLATE["Resources"][format!("{}Function", camel_case(name))];
         assert_eq!(function["Properties"]["CodeUri"], format!("functions/{package}"), "{name}");
         assert_eq!(function["Metadata"]["BuildProperties"]["Binary"], *name);
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use local::template::{document, function_name};
+use local::template::function_name;
 use repository::{camel_case, read};
 use serde_json::{Value, json};
 use shared::input::form::FORM;
@@ -10,20 +10,17 @@ use shared::routes;
 
 use crate::support::gateway::{keyless, limited_path};
 use crate::support::permits;
-
-fn template() -> Value {
-    document(&read("template.yaml")).unwrap()
-}
+use crate::support::template::TEMPLATE;
 
 /// The gateway's properties.
 fn api() -> Value {
-    template()["Resources"]["Api"]["Properties"].take()
+    TEMPLATE["Resources"]["Api"]["Properties"].clone()
 }
 
 /// A prefix of the name would also fit the functions of a stack called `NAME-2`.
 #[test]
 fn the_gateway_may_invoke_exactly_the_functions_with_a_route() {
-    let role = &template()["Resources"]["GatewayRole"]["Properties"];
+    let role = &TEMPLATE["Resources"]["GatewayRole"]["Properties"];
     assert_eq!(role["ManagedPolicyArns"], Value::Null);
     let policies = role["Policies"].as_array().unwrap();
     assert_eq!(policies.len(), 1);
@@ -117,7 +114,7 @@ fn requests_without_a_key_have_limits_of_their_own() {
         wanted["ThrottlingBurstLimit"] = json!({"!Ref": "KeylessBurst"});
         assert_eq!(setting, wanted, "{path}");
     }
-    let defaults = &template()["Parameters"];
+    let defaults = &TEMPLATE["Parameters"];
     let default = |name: &str| defaults[name]["Default"].as_u64().unwrap();
     assert!(default("KeylessRate") < default("ThrottlingRate") && default("KeylessBurst") < default("ThrottlingBurst"));
 }
@@ -138,7 +135,7 @@ fn the_command_that_stops_all_traffic_names_every_limit() {
 
 #[test]
 fn a_parameter_switches_the_documents_off() {
-    let template = template();
+    let template = &*TEMPLATE;
     assert_eq!(template["Parameters"]["Documents"]["AllowedValues"], json!(["Enabled", "Disabled"]));
     assert_eq!(template["Conditions"]["HasDocuments"], json!({"!Equals": [{"!Ref": "Documents"}, "Enabled"]}));
     for route in routes::DOCUMENTS {
@@ -166,7 +163,7 @@ fn the_gateway_passes_the_bytes_of_forms_unchanged() {
 #[test]
 fn the_addresses_of_parameters_are_https_only() {
     for (parameter, may_be_empty) in [("ApiBaseUrl", true), ("PaymentApiBase", false)] {
-        let parameter = &template()["Parameters"][parameter];
+        let parameter = &TEMPLATE["Parameters"][parameter];
         // CloudFormation matches the whole value.
         let pattern = format!("^(?:{})$", parameter["AllowedPattern"].as_str().unwrap());
         let schema = json!({"type": "string", "pattern": pattern});
@@ -187,7 +184,7 @@ fn the_addresses_of_parameters_are_https_only() {
 /// AWS WAF shows samples of requests. Both places of a key are covered there, and in every log of the firewall.
 #[test]
 fn the_firewall_limits_addresses_and_covers_keys() {
-    let template = template();
+    let template = &*TEMPLATE;
     let off = json!({"!Not": [{"!Equals": [{"!Ref": "RequestsPerAddress"}, ""]}]});
     assert_eq!(template["Parameters"]["RequestsPerAddress"]["Default"], "");
     assert_eq!(template["Conditions"]["HasFirewall"], off);

@@ -6,7 +6,6 @@ use std::collections::BTreeSet;
 use local::Stack;
 use local::http::Call;
 use local::payment_provider::signature;
-use local::template::document;
 use repository::functions::{Function, functions};
 use repository::read;
 use serde_json::{Value, json};
@@ -16,6 +15,7 @@ use shared::values::time::Clock;
 use crate::support::agents::{STATELESS, request};
 use crate::support::fixture::{ACME, demo_payment_secret, settings, valid_body, valid_call};
 use crate::support::process::{built, environment, invoke};
+use crate::support::template::TEMPLATE;
 
 /// The text that each secret, query and body contains.
 const SONG: &str = "CANARY";
@@ -78,8 +78,7 @@ async fn no_log_level_shows_a_key_a_secret_a_query_or_a_body() {
     let chosen: Vec<&Function> = cases.iter().map(of_case).collect();
     let kinds = |functions: &[&Function]| functions.iter().map(|function| function.kind).collect::<BTreeSet<_>>();
     assert_eq!(kinds(&chosen), kinds(&all.iter().collect::<Vec<_>>()), "a kind has no case");
-    let template = document(&read("template.yaml")).unwrap();
-    let levels = template["Parameters"]["LogLevel"]["AllowedValues"].as_array().unwrap();
+    let levels = TEMPLATE["Parameters"]["LogLevel"]["AllowedValues"].as_array().unwrap();
     assert!(levels.contains(&json!("INFO")));
     let (binaries, environment) = (built(&chosen), environment(&stack));
     for Case { function, event, done, message } in cases {

@@ -117,7 +117,7 @@ fn one_command_sets_the_rollback_triggers() {
 /// It is under $3.50 a month, alarms included.
 #[test]
 fn the_page_has_the_cost_of_an_idle_stack() {
-    let template = Template::read(&root().join("template.yaml")).unwrap();
+    let template = Template::read_once(&root().join("template.yaml")).unwrap();
     let alarms = template_names("Resources").iter().filter(|name| name.ends_with("Alarm")).count();
     let schedules: Vec<u64> = template.schedules.iter().map(|schedule| schedule.every_seconds).collect();
     let (table, total) = prices::idle_month(alarms, &schedules);

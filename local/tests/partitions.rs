@@ -59,7 +59,7 @@ struct CountedTable {
 
 impl CountedTable {
     fn new() -> Self {
-        let database = open(&Data::Memory, &Template::read(&root().join("template.yaml")).unwrap()).unwrap();
+        let database = open(&Data::Memory, &Template::read_once(&root().join("template.yaml")).unwrap()).unwrap();
         let partitions = Partitions::default().by_hand();
         let table = Self { embedded: Embedded::new(&database, &partitions), partitions };
         for item in [item("A", "1", 900), item("A", "2", 2500), item("C", "1", 5000), due("B", "1", "DUE#1", "1")] {

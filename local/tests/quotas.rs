@@ -4,7 +4,6 @@ use futures_util::future::join_all;
 use local::Settings;
 use local::faults::Fault;
 use local::http::{Answer, Call};
-use local::template::Template;
 use repository::root;
 use serde_json::{Value, json};
 use shared::records::tag::Tag;
@@ -427,7 +426,6 @@ fn the_template_and_the_page_have_the_default_of_each_quota() {
             template.contains(&format!("{}|", quota.as_str())) || template.contains(&format!("|{})", quota.as_str()))
         );
     }
-    Template::read(&root().join("template.yaml")).unwrap();
     let page = std::fs::read_to_string(root().join("docs/API.md")).unwrap();
     let rows = Quota::all().map(|quota| format!("| `{}` | {} |", quota.as_str(), quota.default_limit()));
     for row in rows {

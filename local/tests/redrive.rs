@@ -6,8 +6,6 @@ use std::time::Duration;
 use local::database::request;
 use local::event_source::StreamFaults;
 use local::faults::Fault;
-use local::template::document;
-use repository::read;
 use serde_json::{Value, json};
 use shared::bucket::kept::KEPT_DAYS;
 use shared::runtime::lambda::tracing::Level;
@@ -17,6 +15,7 @@ use crate::support::fixture::{everything, json as body_of};
 use crate::support::log::Log;
 use crate::support::sending::{Org, Setup, events, id_of};
 use crate::support::sweep::crashes_everywhere;
+use crate::support::template::TEMPLATE;
 
 /// An organisation whose changes cause an event, new sets of filters and a cascade.
 struct Customer {
@@ -361,8 +360,7 @@ async fn redrive_only_counts_records_of_send_delivery() {
 /// Otherwise an operator who redrives an old change would send its event twice.
 #[tokio::test]
 async fn an_event_marker_outlives_its_kept_change() {
-    let template = document(&read("template.yaml")).unwrap();
-    let bucket = &template["Resources"]["FailedRecordsBucket"]["Properties"];
+    let bucket = &TEMPLATE["Resources"]["FailedRecordsBucket"]["Properties"];
     let rules = bucket["LifecycleConfiguration"]["Rules"].as_array().unwrap();
     let days: Vec<_> = rules.iter().filter_map(|rule| rule["ExpirationInDays"].as_i64()).collect();
     assert_eq!(days, [KEPT_DAYS]);

@@ -116,6 +116,7 @@ mod support {
     pub mod sender;
     pub mod sending;
     pub mod sweep;
+    pub mod template;
 }
 
 // The tests of single operations, by record. `cargo generate` writes this list.

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use local::bucket::FAILED_RECORDS_BUCKET;
 use local::roles::{LIST_BUCKET, of_failed_records};
-use local::template::{ANY_METHOD, Template, document};
+use local::template::{ANY_METHOD, Template};
 use repository::functions::{Function, functions};
 use repository::{around, camel_case, read, root};
 use serde_json::Value;
@@ -15,6 +15,7 @@ use shared::{reactions, routes};
 use crate::support::gateway::{self, condition};
 use crate::support::generated::{generated, generated_between, generating};
 use crate::support::permits::{Recorded, allowed, completed, recorded, write_of};
+use crate::support::template::TEMPLATE;
 
 const END: &str = "# End of the generated part.";
 
@@ -369,8 +370,8 @@ fn room(template: &Value) -> usize {
 
 #[test]
 fn the_stack_has_room_for_300_operations() {
-    let template = document(&read("template.yaml")).unwrap();
-    let (resources, room) = (resources_after_sam(&template), room(&template));
+    let template = &*TEMPLATE;
+    let (resources, room) = (resources_after_sam(template), room(template));
     let fit = routes::ALL.len() + room;
     assert!(fit >= OPERATIONS, "only {fit} operations fit");
     let outputs = template["Outputs"].as_object().unwrap().len();

@@ -2,8 +2,6 @@
 
 use local::Stack;
 use local::faults::Fault;
-use local::template::document;
-use repository::read;
 use serde_json::{Value, json};
 
 use crate::support::fixture::{
@@ -11,6 +9,7 @@ use crate::support::fixture::{
 };
 use crate::support::records::{ACME_ORG, NOBODYS};
 use crate::support::sending::{Org, Setup, id_of};
+use crate::support::template::TEMPLATE;
 
 /// Notifies `note-upload` of an object, and returns its answer.
 async fn notify(stack: &Stack, object: &Value) -> Value {
@@ -143,8 +142,7 @@ async fn an_upload_that_was_given_up_is_redriven() {
 /// The local bucket makes the same event as the rule of the template.
 #[tokio::test]
 async fn the_rule_passes_on_what_the_function_reads() {
-    let template = document(&read("template.yaml")).unwrap();
-    let resources = &template["Resources"];
+    let resources = &TEMPLATE["Resources"];
     let notifies = &resources["FilesBucket"]["Properties"]["NotificationConfiguration"];
     assert_eq!(notifies["EventBridgeConfiguration"]["EventBridgeEnabled"], true);
     let rule = &resources["NoteUploadFunction"]["Properties"]["Events"]["Uploaded"]["Properties"];

@@ -27,6 +27,20 @@ pub fn read(path: &str) -> String {
     std::fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
+/// Writes `text` to the file at `path` in the checkout, if the file has another text. Returns whether it did.
+pub fn update(path: &str, text: &str) -> std::io::Result<bool> {
+    let file = root().join(path);
+    if std::fs::read_to_string(&file).is_ok_and(|is| is == text) {
+        return Ok(false);
+    }
+    // The rename keeps other readers from half a file.
+    let whole = file.with_extension("new");
+    file.parent().map_or(Ok(()), std::fs::create_dir_all)?;
+    std::fs::write(&whole, text)?;
+    std::fs::rename(&whole, &file)?;
+    Ok(true)
+}
+
 /// The names of the entries of `folder` in the checkout.
 ///
 /// # Panics

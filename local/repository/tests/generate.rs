@@ -70,13 +70,9 @@ struct Run {
 /// Writes the packages of the functions.
 fn write_packages() -> Result<(), Stopped> {
     for (path, wanted) in repository::packages::files() {
-        let file = repository::root().join(&path);
-        if std::fs::read_to_string(&file).is_ok_and(|is| is == wanted) {
-            continue;
+        if repository::update(&path, &wanted).map_err(|error| Stopped(format!("{path}: {error}")))? {
+            println!("wrote {path}");
         }
-        let folder = file.parent().map_or(Ok(()), std::fs::create_dir_all);
-        folder.and_then(|()| std::fs::write(&file, wanted)).map_err(|error| Stopped(format!("{path}: {error}")))?;
-        println!("wrote {path}");
     }
     Ok(())
 }

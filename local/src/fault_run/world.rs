@@ -265,10 +265,10 @@ impl World {
     /// Begins the faults of `options`.
     pub fn start_faults(&self, options: &FaultRunOptions) {
         let mut random = fastrand::Rng::with_seed(self.plan.seed);
-        let stream = StreamFaults { random: random.fork(), ..options.stream.clone() };
+        let freeze = Some(self.freeze(Duration::from_secs(LONG_TICK.unsigned_abs() + 2)));
+        let stream = StreamFaults { random: random.fork(), freeze, ..options.stream.clone() };
         self.stack.stream.set_faults(&stream);
         *self.ticks.lock().unwrap_or_else(PoisonError::into_inner) = StreamFaults { random: random.fork(), ..stream };
-        self.set_freeze(Duration::from_secs(LONG_TICK.unsigned_abs() + 2));
         self.faults.set_latency(options.latency);
         // The load of the preparation is left out.
         self.partitions.forget();
@@ -286,9 +286,14 @@ impl World {
 
     /// Sets the duration of a freeze from now on.
     pub fn set_freeze(&self, time: Duration) {
-        let freeze = Freeze { time, clock: self.clock.clone() };
+        let freeze = self.freeze(time);
         self.stack.stream.set_freeze(&freeze);
         self.ticks.lock().unwrap_or_else(PoisonError::into_inner).freeze = Some(freeze);
+    }
+
+    /// A freeze that lasts for `time` of the service's clock.
+    fn freeze(&self, time: Duration) -> Freeze {
+        Freeze { time, clock: self.clock.clone() }
     }
 
     /// Ends all faults.

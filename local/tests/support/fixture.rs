@@ -290,11 +290,19 @@ fn minute_of_tokens(ago: i64) -> String {
 
 /// A path of this test run.
 pub fn scratch(name: &str) -> PathBuf {
-    // An earlier process may have had the same number, and have left its files.
     static FOLDER: LazyLock<PathBuf> = LazyLock::new(|| {
-        let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(std::process::id().to_string());
+        let folders = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("runs");
+        let folder = folders.join(std::process::id().to_string());
+        // An earlier process may have had the same number, and have left its files.
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder).unwrap();
+        // Other runs may be using the folders of today.
+        for other in std::fs::read_dir(folders).unwrap().flatten() {
+            let written = other.metadata().and_then(|folder| folder.modified());
+            if written.is_ok_and(|time| time.elapsed().is_ok_and(|age| age > Duration::from_hours(24))) {
+                let _ = std::fs::remove_dir_all(other.path());
+            }
+        }
         folder
     });
     FOLDER.join(name)

@@ -4,28 +4,23 @@ use std::ffi::OsString;
 use std::fs::OpenOptions;
 use std::io::Write as _;
 
-use repository::{between, read, root};
+use repository::{between, read, root, update};
 
 /// Compares a file with its wanted text, or writes the file if `cargo generate` runs the tests.
 pub fn generated(path: &str, wanted: &str) {
-    let is = std::fs::read_to_string(root().join(path)).unwrap_or_default();
-    if is != wanted && generating() {
-        write(path, wanted);
-    } else {
-        assert!(is == wanted, "{path} is not up to date: cargo generate writes it\n{}", difference(&is, wanted));
+    if generating() {
+        return write(path, wanted);
     }
+    let is = std::fs::read_to_string(root().join(path)).unwrap_or_default();
+    assert!(is == wanted, "{path} is not up to date: cargo generate writes it\n{}", difference(&is, wanted));
 }
 
-/// Writes a file, and adds its path to the list that `cargo generate` reads.
+/// Writes a file that has another text, and adds its path to the list that `cargo generate` reads.
 pub fn write(path: &str, text: &str) {
-    let file = root().join(path);
-    // The rename keeps other tests from reading half a file.
-    let whole = file.with_extension("new");
-    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
-    std::fs::write(&whole, text).unwrap();
-    std::fs::rename(&whole, &file).unwrap();
-    let list = OpenOptions::new().append(true).open(list_of_written().unwrap());
-    writeln!(list.unwrap(), "{path}").unwrap();
+    if update(path, text).unwrap() {
+        let list = OpenOptions::new().append(true).open(list_of_written().unwrap());
+        writeln!(list.unwrap(), "{path}").unwrap();
+    }
 }
 
 /// Does the same for the part of a file between two lines.

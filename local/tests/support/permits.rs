@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::OpenOptions;
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
 use local::roles::{Roles, WRITES};
@@ -47,7 +47,7 @@ pub fn completed(mut of_functions: BTreeMap<String, BTreeSet<String>>) -> BTreeM
 }
 
 pub fn template() -> Template {
-    Template::read(&root().join("template.yaml")).unwrap()
+    Template::read_once(&root().join("template.yaml")).unwrap()
 }
 
 /// Records every call of a function, and allows it if the role allows it or `cargo generate` writes the roles.
@@ -68,7 +68,8 @@ pub fn permit(function: &str, permission: &str, allowed: bool) -> bool {
 
 /// The file with the calls of the last run.
 fn record() -> PathBuf {
-    Path::new(env!("CARGO_TARGET_TMPDIR")).join("calls")
+    // A copy of the workspace may have the same build folder, and has other functions.
+    root().join("target/calls")
 }
 
 /// The name of this run. Only a run of all tests with all their cases shows that a permission is unused.
