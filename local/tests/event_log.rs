@@ -20,7 +20,7 @@ use uuid::Uuid;
 use crate::support::fixture::{NOW, empty, tenant, with_faults};
 
 /// Environments that write at the same time.
-const WRITERS: u64 = 24;
+const WRITERS: u64 = 16;
 /// Batches of each of them, and the events of a batch.
 const BATCHES: (u64, u64) = (2, 6);
 const DAY: i64 = 86_400;

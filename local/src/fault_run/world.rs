@@ -18,7 +18,7 @@ use shared::table::Table;
 use shared::table::item::from_item;
 use shared::table::keys::{DUE_INDEX, Key};
 use shared::values::cause::chain;
-use shared::values::id::{AssistantId, ContactId, ConversationId, DeliveryId, Ids, OrgId, WebhookId, WidgetId};
+use shared::values::id::{AssistantId, ContactId, ConversationId, DeliveryId, Ids, OrgId, Seed, WebhookId, WidgetId};
 use shared::values::secret::Secret;
 use shared::values::tenant::Tenant;
 use shared::values::time::{Clock, Timestamp};
@@ -131,10 +131,13 @@ impl World {
     pub async fn prepare(plan: Plan, options: &FaultRunOptions) -> Result<Arc<Self>, Trouble> {
         let (faults, partitions) = (Faults::default(), Partitions::new(Counting::Counted));
         let clock = Clock::at(Timestamp::from_unix_millis(BEGINNING));
+        let mut secret = [0; 32];
+        secret[..8].copy_from_slice(&plan.seed.to_be_bytes());
         let settings = Settings {
             demo: None,
             clock: clock.clone(),
-            ids: Ids::counted(),
+            // Counted ids of two organisations may be the same, because an ordinal replaces most of the count.
+            ids: Ids::Seeded(Seed::new(&secret)),
             faults: faults.clone(),
             partitions: partitions.clone(),
             attempt: options.call,
