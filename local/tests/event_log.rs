@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use local::Stack;
 use local::faults::Fault;
+use local::{Settings, Stack};
 use serde_json::json;
 use shared::input::{Input as _, Issues, Location, Source};
 use shared::records::event::{self, Event, EventId, EventKind, EventQuery};
@@ -20,7 +20,7 @@ use uuid::Uuid;
 use crate::support::fixture::{NOW, empty, tenant, with_faults};
 
 /// Environments that write at the same time.
-const WRITERS: u64 = 16;
+const WRITERS: u64 = 64;
 /// Batches of each of them, and the events of a batch.
 const BATCHES: (u64, u64) = (2, 6);
 const DAY: i64 = 86_400;
@@ -79,7 +79,8 @@ async fn write(stack: &Stack, record: u64) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reader_misses_no_event_and_gets_none_twice() {
-    let (stack, faults) = with_faults(empty()).await;
+    // A writer waits for each lost answer as long as an attempt may take.
+    let (stack, faults) = with_faults(Settings { attempt: Duration::from_millis(500), ..empty() }).await;
     faults.plan(|action, _| match (action, fastrand::u8(..)) {
         ("TransactWriteItems", 0..8) => Fault::LoseAnswer,
         ("TransactWriteItems", 8..16) => Fault::Conflict,
