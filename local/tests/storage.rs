@@ -319,13 +319,13 @@ async fn random_input_is_refused_or_valid() {
                 // Nothing throttles here. A random body may be valid where no field is required.
                 let possible = [route.success, 404, 422];
                 assert!(possible.contains(&answer.status), "{odd_call:?} {} {}", answer.status, answer.body);
-                refused += u32::from(answer.status == 422);
+                refused += usize::from(answer.status == 422);
                 asked += 1;
             }
         }
     }
-    // The input reaches the operations, which refuse nearly all of it.
-    assert!(refused > asked * 9 / 10, "{refused} of {asked}");
+    // The input reaches the operations, which together refuse nearly all of it. Some of them require no field.
+    seen_in(refused, asked * 9 / 10);
 }
 
 /// `number` as the documents write it.
