@@ -17,10 +17,11 @@ use shared::values::time::Timestamp;
 use uuid::Uuid;
 
 use crate::support::commands::{blocks, compare, run};
+use crate::support::crashes::{crashes_everywhere, unreliable_stream};
 use crate::support::fixture::{NOW, empty, failure, handle, tenant, with_faults};
 use crate::support::sender::Sender;
 use crate::support::sending::{Org, Setup, id_of};
-use crate::support::sweep::{cases, crashes_everywhere, unreliable_stream};
+use crate::support::sweep::cases;
 
 const ANALYTICS: &str = routes::READ_ANALYTICS.path;
 

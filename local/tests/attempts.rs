@@ -6,10 +6,10 @@ use shared::records::widget::WidgetType;
 use shared::values::time::Timestamp;
 
 use crate::support::calling::{called, policy};
+use crate::support::crashes::crashes_everywhere;
 use crate::support::fixture::{PATIENT, http_client};
 use crate::support::sender::{Sender, all, counts, created};
 use crate::support::sending::{Setup, id_of};
-use crate::support::sweep::crashes_everywhere;
 
 const MINUTE: i64 = 60;
 const DAY: i64 = 86_400;

@@ -14,10 +14,10 @@ use shared::values::id::AssistantId;
 use shared::values::time::Clock;
 use uuid::Uuid;
 
+use crate::support::crashes::crashes_everywhere;
 use crate::support::fixture::data;
 use crate::support::sender::{Sender, all, event, within_the_rate};
 use crate::support::sending::{Setup, events, id_of, is_signed_with};
-use crate::support::sweep::crashes_everywhere;
 
 /// The default rate of a stack, in events per second.
 const RATE: usize = 10;

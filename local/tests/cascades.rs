@@ -18,6 +18,7 @@ use shared::table::stored::Listed;
 use shared::values::id::{AgencyId, AssistantId, DatasourceId, EndpointId, TagId, WebhookId};
 use uuid::Uuid;
 
+use crate::support::crashes::unreliable_stream;
 use crate::support::fixture::{
     ACME, acme, call, data, everything, failure, get, handle, id, kind, make, post, put_items, spoil, streaming,
     with_faults,
@@ -29,7 +30,7 @@ use crate::support::owners::{
 use crate::support::records::{conflict, detail};
 use crate::support::sender::counts;
 use crate::support::sending::{Setup, id_of};
-use crate::support::sweep::{cases, unreliable_stream};
+use crate::support::sweep::cases;
 
 /// The number of owned records: more than one step deletes, or fewer.
 const MANY: u32 = 260;

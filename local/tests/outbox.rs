@@ -30,10 +30,11 @@ use shared::values::id::{ConversationId, EndpointId};
 use shared::values::time::{Clock, Timestamp};
 use uuid::Uuid;
 
+use crate::support::crashes::{crashes_everywhere, unreliable_stream};
 use crate::support::fixture::{NOW, PATIENT, data, empty, everything, failure, tenant, with_faults};
 use crate::support::log::Log;
 use crate::support::sending::{Org, Setup, events, id_of, is_signed_with, loopback};
-use crate::support::sweep::{cases, crashes_everywhere, unreliable_stream};
+use crate::support::sweep::cases;
 
 const HOUR: i64 = 3600;
 const DAY: i64 = 24 * HOUR;

@@ -16,13 +16,13 @@ use shared::values::id::WebhookId;
 use shared::values::tenant::Tenant;
 use uuid::Uuid;
 
+use crate::support::crashes::{crashes_everywhere, unreliable_stream};
 use crate::support::fixture::{ACME, call, data, get, json, streaming, with_faults};
 use crate::support::keyed::{KEY, keyed};
 use crate::support::owners::owner;
 use crate::support::records::{ACME_ORG, changes, detail, issue, items, nothing};
 use crate::support::sender::{Sender, created};
 use crate::support::sending::{Org, Setup, events, id_of};
-use crate::support::sweep::{crashes_everywhere, unreliable_stream};
 
 const DAY: i64 = 86_400;
 const ADDRESS: &str = "https://93.184.215.14/hooks";

@@ -11,10 +11,10 @@ use shared::bucket::kept::KEPT_DAYS;
 use shared::runtime::lambda::tracing::Level;
 use shared::table::keys::TTL;
 
+use crate::support::crashes::crashes_everywhere;
 use crate::support::fixture::{everything, json as body_of};
 use crate::support::log::Log;
 use crate::support::sending::{Org, Setup, events, id_of};
-use crate::support::sweep::crashes_everywhere;
 use crate::support::template::TEMPLATE;
 
 /// An organisation whose changes cause an event, new sets of filters and a cascade.

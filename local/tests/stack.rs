@@ -98,6 +98,7 @@ mod support {
     pub mod chart;
     pub mod commands;
     pub mod console;
+    pub mod crashes;
     pub mod customers;
     pub mod deliveries;
     pub mod demo_set;

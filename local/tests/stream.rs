@@ -19,11 +19,12 @@ use shared::values::time::Timestamp;
 use shared::{reactions, routes};
 use uuid::Uuid;
 
+use crate::support::crashes::unreliable_stream;
 use crate::support::fixture::{
     ACME, GLOBEX, NOW, acme, call, data, demo_id, everything, few_streaming, handle, id, kind, make, post, streaming,
     valid_call, with_faults,
 };
-use crate::support::sweep::{cases, unreliable_stream};
+use crate::support::sweep::cases;
 
 async fn links(stack: &Stack, key: &str) -> Value {
     data(&stack.answer(&call("GET", "/api/v1/link_tag_entity/list", key)).await)

@@ -11,6 +11,7 @@ use shared::routes;
 use shared::values::time::Timestamp;
 use uuid::Uuid;
 
+use crate::support::crashes::crashes_everywhere;
 use crate::support::customers::Customer;
 use crate::support::fixture::{
     ACME, GLOBEX, NOW, acme, call, data, failure, few_streaming, get, id, kind, post, stack, stack_with_clock,
@@ -19,7 +20,6 @@ use crate::support::fixture::{
 use crate::support::keyed::{KEY, keyed};
 use crate::support::records::{changes, detail, issue, items, nothing};
 use crate::support::sending::{Setup, id_of};
-use crate::support::sweep::crashes_everywhere;
 
 const ASSISTANTS: &str = routes::CREATE_ASSISTANT.path;
 const USAGE: &str = routes::READ_USAGE.path;

@@ -118,8 +118,9 @@ impl MadeExport {
     }
 }
 
-/// Whether a tick stored rows under this key, beside the file of an export, because they were too few for a part. If
-/// the process dies before it uploads the next part, only the bucket's rule for `exports/` deletes them.
+/// Whether `run-exports` stored rows in the object with this key. It does so at the end of a tick, if the rows are too
+/// few for a part of the multipart upload, and the next tick reads them from there. The service does not delete the
+/// object: the bucket's lifecycle rule for `exports/` does.
 fn is_beside_export(key: &str) -> bool {
     let number = key.rsplit_once('.').filter(|_| key.starts_with("exports/")).map(|(_, number)| number);
     number.is_some_and(|number| number.parse::<u32>().is_ok())

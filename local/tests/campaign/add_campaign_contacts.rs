@@ -8,11 +8,12 @@ use serde_json::{Value, json};
 use shared::records::campaign::NEIGHBOURS;
 use shared::values::id::ContactId;
 
+use crate::support::crashes::crashes_everywhere;
 use crate::support::fixture::everything;
 use crate::support::records::NOBODYS;
 use crate::support::sender::{Sender, created, empty, texts};
 use crate::support::sending::{events, id_of};
-use crate::support::sweep::{cases, crashes_everywhere};
+use crate::support::sweep::cases;
 
 const HOUR: i64 = 3600;
 

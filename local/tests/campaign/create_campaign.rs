@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 use shared::records::widget::WidgetType;
 use shared::values::time::Timestamp;
 
+use crate::support::crashes::crashes_everywhere;
 use crate::support::fixture::{ACME, call, data, id, json, kind, post, stack};
 use crate::support::records::{changes, detail, issue, items, nothing, wrong};
 use crate::support::sender::{Sender, all, counts, created, event, no_outcomes};
 use crate::support::sending::{Setup, events};
-use crate::support::sweep::crashes_everywhere;
 
 const PATH: &str = "/api/v1/campaign/create";
 const HOUR: i64 = 3600;

@@ -9,10 +9,11 @@ use local::receiver::Behaviour;
 use serde_json::{Value, json};
 use shared::records::widget::WidgetType;
 
+use crate::support::crashes::{crashes_everywhere, unreliable_stream};
 use crate::support::fixture::everything;
 use crate::support::sender::{Sender, Transcripts};
 use crate::support::sending::{Setup, id_of};
-use crate::support::sweep::{cases, crashes_everywhere, unreliable_stream};
+use crate::support::sweep::cases;
 
 impl Sender {
     /// The sizes of the items in the partitions whose keys contain `part`.

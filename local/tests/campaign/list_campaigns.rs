@@ -6,12 +6,12 @@ use local::receiver::Behaviour;
 use serde_json::{Value, json};
 use shared::records::campaign::CampaignStatus;
 
+use crate::support::crashes::crashes_everywhere;
 use crate::support::demo_set;
 use crate::support::fixture::{ACME, call, data, get, id, kind, post, stack, streaming};
 use crate::support::records::campaign_to;
 use crate::support::sender::Sender;
 use crate::support::sending::id_of;
-use crate::support::sweep::crashes_everywhere;
 
 async fn list(stack: &Stack, query: &str) -> Value {
     get(stack, &format!("/api/v1/campaign/list?{query}")).await

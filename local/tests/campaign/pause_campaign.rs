@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use local::receiver::Behaviour;
 use serde_json::json;
 
+use crate::support::crashes::crashes_everywhere;
 use crate::support::sender::{Sender, all};
 use crate::support::sending::events;
-use crate::support::sweep::crashes_everywhere;
 
 const DAY: i64 = 86_400;
 

@@ -7,9 +7,9 @@ use local::receiver::Behaviour;
 use serde_json::{Value, json};
 use shared::records::widget::WidgetType;
 
+use crate::support::crashes::crashes_everywhere;
 use crate::support::sender::{Sender, all, counts};
 use crate::support::sending::{Setup, events, id_of};
-use crate::support::sweep::crashes_everywhere;
 
 /// A campaign of which all contacts have failed.
 async fn failed(contacts: usize, body: Value) -> (Sender, String) {

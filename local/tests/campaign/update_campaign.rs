@@ -12,11 +12,11 @@ use shared::records::conversation::{Conversation, NewMessage, SenderType};
 use shared::records::suppression;
 use shared::values::id::{CampaignId, ContactId, MessageId};
 
+use crate::support::crashes::crashes_everywhere;
 use crate::support::fixture::{ACME, call, data, id, json, kind, stack};
 use crate::support::records::NOBODYS;
 use crate::support::sender::{Sender, created, empty, event, texts};
 use crate::support::sending::events;
-use crate::support::sweep::crashes_everywhere;
 
 const HOUR: i64 = 3600;
 

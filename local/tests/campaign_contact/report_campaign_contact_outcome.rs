@@ -5,9 +5,9 @@ use local::receiver::Behaviour;
 use serde_json::{Value, json};
 use shared::records::widget::WidgetType;
 
+use crate::support::crashes::crashes_everywhere;
 use crate::support::sender::{Sender, all, counts, event};
 use crate::support::sending::{Setup, events, id_of};
-use crate::support::sweep::crashes_everywhere;
 
 /// A campaign of calls to so many contacts, all of which the connector has got.
 async fn called(contacts: usize) -> (Sender, String) {

@@ -10,12 +10,12 @@ use shared::records::widget::{Widget, WidgetType};
 use shared::values::id::ConversationId;
 use uuid::Uuid;
 
+use crate::support::crashes::crashes_everywhere;
 use crate::support::fixture::{ACME, GLOBEX, data, get, id, kind, post, stack};
 use crate::support::keyed::{KEY, keyed};
 use crate::support::records::{TEST_TIME, changes, conflict, detail, issue, items, not_found, nothing};
 use crate::support::sender::{Sender, event};
 use crate::support::sending::{Setup, id_of, is_signed_with};
-use crate::support::sweep::crashes_everywhere;
 
 /// Widgets of the demo set. The web chat has no connector.
 const CHAT: u32 = 1;

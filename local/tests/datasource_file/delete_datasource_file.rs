@@ -8,9 +8,10 @@ use shared::prelude::{DatasourceFile, DatasourceFileId};
 use shared::routes::{ADD_DATASOURCE_TEXT_BLOB, CREATE_DATASOURCE_FILE};
 use uuid::Uuid;
 
+use crate::support::crashes::unreliable_stream;
 use crate::support::fixture::{ACME, acme, call, data, get, id, kind, send, stack_of_today, streaming, valid_call};
 use crate::support::records::{ACME_ORG, DEMO_TIME, deletes};
-use crate::support::sweep::{cases, unreliable_stream};
+use crate::support::sweep::cases;
 
 /// The seconds after which a file cannot get bytes any more.
 const DAY_AND_HOUR: i64 = 25 * 60 * 60;
