@@ -54,7 +54,7 @@ async fn a_connector_gets_one_signed_event_per_contact() {
         let sender = Sender::of(Setup::start().await, kind, true, 3).await;
         let id = sender.run(json!({"message": "Sale!"})).await;
         sender.setup.pass(60);
-        sender.setup.stack.minute().await.unwrap();
+        sender.setup.ticks().await;
         assert_eq!(sender.outcome(&id).await, all("queued", 3));
         sender.setup.settle().await;
         let (campaign, contacts) = sender.campaign(&id).await;
@@ -243,8 +243,7 @@ async fn concurrent_ticks_keep_the_rate_of_a_widget() {
         let (one, other) = (sender.run(json!({"message": "One"})).await, sender.run(json!({"message": "Other"})).await);
         for _ in 0..6 {
             // Two ticks of each function and the stream run concurrently.
-            let (first, second, ()) = tokio::join!(setup.stack.minute(), setup.stack.minute(), setup.settle());
-            first.and(second).unwrap();
+            tokio::join!(setup.ticks(), setup.ticks(), setup.settle());
             setup.settle().await;
             for id in [&one, &other] {
                 sender.campaign(id).await;
@@ -317,7 +316,7 @@ async fn a_cancelled_or_deleted_contact_is_not_sent() {
             sender.setup.receiver.behave("/connector", Behaviour::Answer(500));
             let id = sender.run(json!({})).await;
             if moment != "queued" {
-                sender.setup.stack.minute().await.unwrap();
+                sender.setup.ticks().await;
             }
             if moment == "waiting" {
                 sender.setup.settle().await;

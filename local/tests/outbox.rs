@@ -99,7 +99,7 @@ impl Customer {
     /// Sets the clock to `time` and runs the ticks.
     async fn tick_at(&self, time: Timestamp) {
         self.setup.clock.set(time);
-        self.setup.stack.minute().await.unwrap();
+        self.setup.ticks().await;
         self.setup.settle().await;
     }
 

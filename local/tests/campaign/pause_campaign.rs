@@ -78,7 +78,7 @@ async fn a_resumed_campaign_is_sent_once() {
             sender.setup.receiver.behave("/connector", Behaviour::Answer(500));
             let id = sender.run(json!({})).await;
             if moment != "queued" && connected {
-                sender.setup.stack.minute().await.unwrap();
+                sender.setup.ticks().await;
             }
             if moment == "waiting" && connected {
                 sender.setup.settle().await;

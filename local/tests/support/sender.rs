@@ -149,7 +149,7 @@ impl Sender {
     /// Lets a minute pass, and asserts that the campaigns' counts add up at each step.
     pub async fn minute(&self, ids: &[&str]) {
         self.setup.pass(60);
-        self.setup.stack.minute().await.unwrap();
+        self.setup.ticks().await;
         for id in ids {
             self.campaign(id).await;
         }

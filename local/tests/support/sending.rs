@@ -1,9 +1,10 @@
 //! Gives the tests of the outbox and of campaigns organisations, a receiver of events, and a clock that the test sets.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use local::database::TABLE_NAME;
 use local::faults::Faults;
 use local::http::{Answer, Call};
@@ -141,10 +142,18 @@ impl Setup {
         self.stack.settle().await.unwrap();
     }
 
-    /// Invokes all functions on a schedule, and then the functions on the stream.
+    /// Invokes the functions on a schedule, and then the functions on the stream.
     pub async fn minute(&self) {
-        self.stack.minute().await.unwrap();
+        self.ticks().await;
         self.settle().await;
+    }
+
+    /// Invokes the functions on a schedule that have a due item. Any other function would only read its empty partitions
+    /// of the index, and these reads were a third of all calls of the tests.
+    pub async fn ticks(&self) {
+        let due = self.find_due();
+        let functions: BTreeSet<&str> = due.iter().map(|item| handler_of(&item["due_pk"])).collect();
+        join_all(functions.into_iter().map(async |name| self.stack.tick(name).await.unwrap())).await;
     }
 
     /// Lets time pass without any work.
@@ -156,16 +165,15 @@ impl Setup {
     pub async fn minutes(&self, count: usize) {
         for left in (0..count).rev() {
             self.pass(60);
-            if left == 0 || self.is_due() {
+            if left == 0 || !self.find_due().is_empty() {
                 self.minute().await;
             }
         }
     }
 
-    /// Whether something has become due.
-    fn is_due(&self) -> bool {
-        let (condition, values) = ("due_at <= :now", json!({":now": {"S": self.clock.now()}}));
-        !self.find(Some("Due"), condition, &values).is_empty()
+    /// The items of the index that have become due.
+    fn find_due(&self) -> Vec<Value> {
+        self.find(Some("Due"), "due_at <= :now", &json!({":now": {"S": self.clock.now()}}))
     }
 
     /// The items in the index of due items, each with its time.
@@ -197,6 +205,20 @@ impl Setup {
                 return found;
             }
         }
+    }
+}
+
+/// The function that handles the items of a partition of the index of due items.
+fn handler_of(partition: &Value) -> &'static str {
+    let partition = partition["S"].as_str().unwrap();
+    let (kind, _) = partition.split_once('#').unwrap();
+    match kind {
+        "CAMPAIGN" => "send-campaigns",
+        "CONVERSATION" | "DELIVERY" | "EVENT" => "release-deliveries",
+        "DEFERRED" | "ENDPOINT" => "send-delivery",
+        "EXPORT" => "run-exports",
+        "RETIRED_WEBHOOK" => "remove-payment-webhooks",
+        _ => panic!("no function is known for {kind}"),
     }
 }
 
