@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use dynoxide::Database;
+use embedded_dynamodb::stream;
 use futures_util::future::join_all;
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use shared::table::change::DYNAMODB;
 use shared::table::keys::{Key, PK, SK};
@@ -14,16 +14,14 @@ use shared::values::time::Timestamp;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
+use crate::Trouble;
 use crate::bucket::FAILED_RECORDS_BUCKET;
+use crate::database::{self, TABLE_NAME};
 use crate::destination::Destination;
 use crate::event_source::{Mapping, StreamFaults};
 use crate::lambda::{Freeze, Function};
 use crate::template::Template;
 use crate::traces::Traces;
-use crate::{Trouble, database};
-
-/// The most records in one read.
-const READ_LIMIT: usize = 1000;
 
 /// The most rounds in which the stream has new changes until it is drained. Even the largest cascade needs fewer.
 const MOST_ROUNDS: usize = 2000;
@@ -169,9 +167,9 @@ impl Stream {
     /// # Errors
     /// [`Trouble`] where the stream cannot be read.
     pub fn each_change(database: &Database, mut see: impl FnMut(Value)) -> Result<(), Trouble> {
-        let mut place = beginning(database)?;
+        let mut place = stream::beginning(database, TABLE_NAME).map_err(trouble)?;
         while let Some(iterator) = place {
-            let (records, next) = read(database, &iterator)?;
+            let (records, next) = stream::read(database, &iterator).map_err(trouble)?;
             place = next.filter(|_| !records.is_empty());
             records.into_iter().for_each(&mut see);
         }
@@ -191,13 +189,13 @@ impl Reader {
         let mut place = self.place.lock().unwrap_or_else(PoisonError::into_inner);
         let iterator = match place.take() {
             Some(iterator) => iterator,
-            None => match beginning(&self.database)? {
+            None => match stream::beginning(&self.database, TABLE_NAME).map_err(trouble)? {
                 Some(iterator) => iterator,
                 None => return Ok(false),
             },
         };
         *place = Some(iterator.clone());
-        let (mut records, next) = read(&self.database, &iterator)?;
+        let (mut records, next) = stream::read(&self.database, &iterator).map_err(trouble)?;
         *place = next;
         let any = !records.is_empty();
         let expired = self.expired.lock().unwrap_or_else(PoisonError::into_inner);
@@ -239,29 +237,6 @@ impl Reader {
     }
 }
 
-/// The next records, and the iterator after them.
-fn read(database: &Database, iterator: &str) -> Result<(Vec<Value>, Option<String>), Trouble> {
-    let request = from(json!({"ShardIterator": iterator, "Limit": READ_LIMIT}))?;
-    let answer = database.get_records(request).map_err(trouble)?;
-    let records = answer.records.into_iter().map(serde_json::to_value).collect::<Result<Vec<_>, _>>();
-    Ok((records.map_err(trouble)?, answer.next_shard_iterator))
-}
-
-/// An iterator at the oldest record; `None` if the table has no stream.
-fn beginning(database: &Database) -> Result<Option<String>, Trouble> {
-    let streams = database.list_streams(from(json!({"TableName": database::TABLE_NAME}))?).map_err(trouble)?;
-    let Some(stream) = streams.streams.first() else { return Ok(None) };
-    let description = database.describe_stream(from(json!({"StreamArn": stream.stream_arn}))?).map_err(trouble)?;
-    let Some(shard) = description.stream_description.shards.first() else { return Ok(None) };
-    let wanted =
-        json!({"StreamArn": stream.stream_arn, "ShardId": shard.shard_id, "ShardIteratorType": "TRIM_HORIZON"});
-    Ok(database.get_shard_iterator(from(wanted)?).map_err(trouble)?.shard_iterator)
-}
-
-fn from<T: DeserializeOwned>(value: Value) -> Result<T, Trouble> {
-    serde_json::from_value(value).map_err(trouble)
-}
-
 fn trouble(error: impl std::fmt::Display) -> Trouble {
     Trouble(format!("the stream: {error}"))
 }
@@ -275,7 +250,7 @@ mod tests {
     use tokio::time::timeout;
 
     use super::*;
-    use crate::database::{Data, TABLE_NAME, open};
+    use crate::database::{Data, open};
 
     /// Two functions: `copy` on the items that begin with A, and `see` on all.
     const TEMPLATE: &str = r#"
@@ -315,7 +290,7 @@ Resources:
 
     fn put(database: &Database, pk: &str) {
         let item = json!({"TableName": TABLE_NAME, "Item": {"pk": {"S": pk}}});
-        database.put_item(from(item).unwrap()).unwrap();
+        database.put_item(serde_json::from_value(item).unwrap()).unwrap();
     }
 
     fn keys(payload: &str) -> Vec<String> {

@@ -6,10 +6,14 @@
 //!
 //! - [`partitions`] counts the units that calls take of each partition, and enforces DynamoDB's limit of a partition
 //!   if it is switched on.
+//! - [`permissions`] has the permissions of IAM that a call needs.
+//! - [`stream`] reads the changes of the table.
 
 mod capacity;
 mod counted;
 pub mod partitions;
+pub mod permissions;
+pub mod stream;
 
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -139,9 +143,17 @@ fn answer(database: &Database, action: &str, body: &[u8]) -> Result<String> {
 }
 
 fn request<T: DeserializeOwned>(body: &[u8]) -> Result<T> {
-    serde_json::from_slice(body).map_err(|error| DynoxideError::ValidationException(error.to_string()))
+    serde_json::from_slice(body).map_err(|error| invalid(&error))
 }
 
 fn text(answer: &impl Serialize) -> Result<String> {
-    serde_json::to_string(answer).map_err(|error| DynoxideError::InternalServerError(error.to_string()))
+    serde_json::to_string(answer).map_err(|error| internal(&error))
+}
+
+fn invalid(error: &serde_json::Error) -> DynoxideError {
+    DynoxideError::ValidationException(error.to_string())
+}
+
+fn internal(error: &serde_json::Error) -> DynoxideError {
+    DynoxideError::InternalServerError(error.to_string())
 }
