@@ -9,8 +9,9 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use embedded_dynamodb::stream;
 use futures_util::future::join_all;
-use serde_json::{Value, json};
+use serde_json::Value;
 use shared::values::time::Clock;
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
@@ -197,8 +198,7 @@ impl Mapping {
             let (key, number) = (record["dynamodb"]["Keys"].to_string(), &record["dynamodb"]["SequenceNumber"]);
             *lock(&self.passed_on).entry(key).or_default().entry(number.to_string()).or_default() += 1;
         }
-        let payload = json!({"Records": part.records}).to_string();
-        let answer = lambda::invoke(&self.function, payload, chance.fate).await;
+        let answer = lambda::invoke(&self.function, stream::event(&part.records), chance.fate).await;
         let stopped_at = self.stopped_at(&part.records, answer);
         let retries = part.retries;
         if stopped_at == Some(0) && self.is_exhausted(&part) {
@@ -393,6 +393,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use std::collections::BTreeSet;
 
+    use serde_json::json;
     use tokio::sync::{Barrier, Semaphore, mpsc};
 
     use super::*;

@@ -1,4 +1,4 @@
-//! Reads the changes of a table from its stream.
+//! Reads the changes of a table from its stream, and passes them on.
 
 use dynoxide::Database;
 use dynoxide::errors::Result;
@@ -32,6 +32,11 @@ pub fn beginning(database: &Database, table: &str) -> Result<Option<String>> {
     let wanted =
         json!({"StreamArn": stream.stream_arn, "ShardId": shard.shard_id, "ShardIteratorType": "TRIM_HORIZON"});
     Ok(database.get_shard_iterator(from(wanted)?)?.shard_iterator)
+}
+
+/// The event of a function on the stream, with these records.
+pub fn event(records: &[Value]) -> String {
+    json!({"Records": records}).to_string()
 }
 
 fn from<T: DeserializeOwned>(request: Value) -> Result<T> {
