@@ -3,6 +3,7 @@
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
+use embedded_dynamodb::stream;
 use serde_json::{Value, json};
 use shared::bucket::kept::KeptObjects;
 use shared::values::id::Ids;
@@ -119,7 +120,7 @@ fn invocation_record(function: &str, records: &[Value], why: GivenUpFor, at: Tim
             "batchSize": records.len(),
             "streamArn": first.map(|record| &record["eventSourceARN"]),
         },
-        "payload": json!({"Records": records}).to_string(),
+        "payload": stream::event(records),
     })
 }
 

@@ -99,8 +99,7 @@ impl Customer {
     /// Sets the clock to `time` and runs the ticks.
     async fn tick_at(&self, time: Timestamp) {
         self.setup.clock.set(time);
-        self.setup.ticks().await;
-        self.setup.settle().await;
+        self.setup.minute().await;
     }
 
     /// Sets the clock to the next attempt of `delivery`, and makes it.

@@ -1,4 +1,4 @@
-//! Reads the changes of a table from its stream, and passes them on.
+//! Reads the changes of a table from its stream, and makes the event that passes them on.
 
 use dynoxide::Database;
 use dynoxide::errors::Result;
