@@ -171,6 +171,12 @@ impl FaultRunOptions {
         Self { times: (self.times / factor).max(1), attempt: self.attempt * factor, call: self.call * factor, ..self }
     }
 
+    /// The time after which a process that has called the database is expected to call it again, unless it is frozen: it
+    /// includes an attempt to send, and a poll of the stream.
+    pub fn idle(&self) -> Duration {
+        self.attempt + Duration::from_millis(50)
+    }
+
     /// The longest time from the last read before an attempt to its end.
     pub fn under_way(&self) -> Duration {
         self.call * 3 + self.attempt + Duration::from_millis(250)
@@ -199,12 +205,12 @@ pub async fn run(options: &FaultRunOptions, say: fn(&str, Duration)) -> Result<F
     done(format!("{} conversations opened", world.conversations.len()));
     acts::start_endpoint_faults(&world, options.attempt);
     world.start_faults(options);
-    let (clock, background) = (world.run_clock(options.times), world.run_in_background(options.times));
+    let (clock, background) = (world.run_clock(options.times), world.run_in_background(options.idle()));
     let pace = options.pace;
     let closing = Duration::from_secs(1) / pace * u32::try_from(options.conversations).unwrap_or(u32::MAX);
     let (closed, clean, finished, ()) = try_join!(
         acts::close(&world, pace),
-        undisturbed(calm, options.times, pace / CALMER),
+        undisturbed(calm, options),
         acts::campaign(&world, options),
         exported::export(&world, options.exports, closing)
     )?;
@@ -260,12 +266,11 @@ async fn of_records(
 /// The median and the slowest hundredth of the times from close to receipt, in a world without faults.
 async fn undisturbed(
     world: Option<Arc<World>>,
-    times: u32,
-    pace: u32,
+    options: &FaultRunOptions,
 ) -> Result<Option<(Duration, Duration)>, Trouble> {
     let Some(world) = world else { return Ok(None) };
-    let (_clock, _background) = (world.run_clock(times), world.run_in_background(times));
-    let closed = acts::close(&world, pace.max(1)).await?;
+    let (_clock, _background) = (world.run_clock(options.times), world.run_in_background(options.idle()));
+    let closed = acts::close(&world, (options.pace / CALMER).max(1)).await?;
     let (received_events, _) = check::read(&world);
     Ok(quantiles(&check::times(&world, &closed, &received_events, EndpointKind::Prompt)))
 }

@@ -207,6 +207,11 @@ impl Faults {
         self.state(|state| state.calls.clone().unwrap_or_default())
     }
 
+    /// The number of requests since the plan was set, including retries.
+    pub fn number_of_requests(&self) -> usize {
+        self.state(|state| state.requests.len())
+    }
+
     /// The number of requests since the plan was set that may have changed something, including retries.
     pub fn writes(&self) -> usize {
         self.state(|state| state.requests.iter().filter(|action| !READS.contains(&action.as_str())).count())

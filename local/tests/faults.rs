@@ -16,9 +16,7 @@ use crate::support::fixture::{
 use crate::support::sweep::{cases, takes_all};
 
 async fn stack() -> (Stack, Faults) {
-    // The unoptimised database is slow beside other tests.
-    let attempt = Duration::from_secs(10);
-    let (stack, faults) = with_faults(Settings { attempt, ..few() }).await;
+    let (stack, faults) = with_faults(few()).await;
     // The key is cached, so that later faults strike the operation itself.
     get(&stack, "/api/v1/user/get_agent_list/").await;
     (stack, faults)

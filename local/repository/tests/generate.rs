@@ -49,6 +49,8 @@ struct Arguments {
 
 fn main() -> ExitCode {
     let Arguments { quick, tests } = Arguments::parse();
+    // A missing file of a function panics. The message names the file; the place in this code would help nobody.
+    std::panic::set_hook(Box::new(|info| eprintln!("generate: {}", info.payload_as_str().unwrap_or("it panics"))));
     let writers = if tests.is_empty() { WRITERS.iter().map(|test| (*test).to_owned()).collect() } else { tests };
     let generator = Generator { writers };
     match generator.generate(quick) {

@@ -12,7 +12,6 @@ use shared::request::route::Route;
 use shared::routes;
 use shared::table::keys::{Key, row_of};
 use shared::values::id::{CampaignContactId, CampaignId};
-use shared::values::time::Timestamp;
 use tokio::time::{sleep, timeout};
 use tokio::try_join;
 
@@ -300,8 +299,7 @@ pub async fn recover(world: &Arc<World>, options: &FaultRunOptions) -> Result<f6
         step = if news() > known { MINUTE } else { (step * 2).min(LONGEST) };
         known = news();
         world.skip(step);
-        let now = world.clock.now();
-        world.skip(until(now, next));
+        world.skip_to(next);
         // DynamoDB removes each item at an arbitrary time after its TTL. Deliveries expire after the checks that read
         // them. The whole table is searched for such items, so this happens after one day, two more, four more, and so on.
         if world.clock.now() > expired.plus_seconds(pause) {
@@ -331,10 +329,6 @@ pub async fn settle(world: &World) -> Result<(), Trouble> {
         world.stack.settle().await?;
     }
     Ok(())
-}
-
-fn until(now: Timestamp, then: Timestamp) -> Duration {
-    Duration::from_millis(u64::try_from(then.unix_millis() - now.unix_millis()).unwrap_or_default())
 }
 
 /// All endpoints, with their paths and their kinds.

@@ -64,6 +64,7 @@ impl World {
 
     /// Calls the API; a POST has the idempotency key.
     async fn call(&self, organisation: usize, request: ApiRequest, key: Option<String>) -> Result<Answered, Trouble> {
+        let _calling = self.calling.read().await;
         let line = request.to_string();
         let mut call = request.by(&self.organisations[organisation].key);
         if let Some(key) = key.filter(|_| call.method == "POST") {

@@ -22,9 +22,9 @@ use shared::values::id::{AssistantId, ContactId, ConversationId, DeliveryId, Ids
 use shared::values::secret::Secret;
 use shared::values::tenant::Tenant;
 use shared::values::time::{Clock, Timestamp};
-use tokio::sync::Mutex as AsyncMutex;
+use tokio::sync::{Mutex as AsyncMutex, RwLock};
 use tokio::task::JoinSet;
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{interval, sleep};
 
 use crate::api::ApiRequest;
 use crate::event_source::StreamFaults;
@@ -50,6 +50,8 @@ const IMPORTED_AT_ONCE: usize = 500;
 pub const LONG_TICK: i64 = 35;
 /// The most real time by which one step advances the clock. Later steps do not make up for the rest.
 const LATEST: Duration = Duration::from_millis(5);
+/// The time between two looks at what is being done.
+const GLANCE: Duration = Duration::from_millis(10);
 /// The largest difference between the clocks of two environments, in milliseconds.
 const CLOCKS_APART: i64 = 2000;
 /// Organisations that are prepared at the same time, with so many calls each.
@@ -87,6 +89,8 @@ pub struct World {
     ticking: Vec<Function>,
     ticks: Mutex<StreamFaults>,
     pub(super) calls: AtomicU64,
+    /// Each call of the API holds it for reading.
+    pub(super) calling: RwLock<()>,
     /// The number of ticks that crashed or failed: each may have sent an event without a record of it.
     pub failed_ticks: AtomicUsize,
     /// The number of minutes with ticks so far.
@@ -169,6 +173,7 @@ impl World {
             ticking,
             ticks: Mutex::default(),
             calls: AtomicU64::default(),
+            calling: RwLock::default(),
             failed_ticks: AtomicUsize::default(),
             minutes: AtomicUsize::default(),
             long_ticks: AtomicUsize::default(),
@@ -309,7 +314,7 @@ impl World {
 
     /// The number of requests that the SDK has sent since the faults began.
     pub fn requests(&self) -> usize {
-        self.faults.requests().len()
+        self.faults.number_of_requests()
     }
 
     /// A tick of all functions with a schedule; some of them are killed. Returns the number of failures.
@@ -349,20 +354,28 @@ impl World {
         }])
     }
 
-    /// Runs the functions on the stream, and at this pace on schedules, until the returned guard is dropped.
-    pub fn run_in_background(self: &Arc<Self>, times: u32) -> JoinSet<()> {
+    /// Runs the functions on the stream, and in each minute of the clock those on schedules, until the returned guard is
+    /// dropped. Where nothing happens for the time `idle`, the rest of the minute is skipped: then no endpoint is waited
+    /// for, and what is left to do waits for a tick, or for the end of a freeze.
+    pub fn run_in_background(self: &Arc<Self>, idle: Duration) -> JoinSet<()> {
         let mut tasks = JoinSet::new();
         tasks.spawn(Arc::clone(&self.stack.stream).run(std::future::pending()));
         let world = Arc::clone(self);
         tasks.spawn(async move {
-            let mut minutes = interval(MINUTE / times);
-            minutes.set_missed_tick_behavior(MissedTickBehavior::Delay);
-            let mut under_way = JoinSet::new();
+            let (mut ticks, mut seen) = (JoinSet::new(), (0, Instant::now()));
             loop {
-                minutes.tick().await;
-                while under_way.try_join_next().is_some() {}
-                let world = Arc::clone(&world);
-                under_way.spawn(async move { world.minute().await });
+                let (next, minute) = (world.clock.now().plus_seconds(60), Arc::clone(&world));
+                ticks.spawn(async move { minute.minute().await });
+                while world.clock.now() < next {
+                    sleep(GLANCE).await;
+                    while ticks.try_join_next().is_some() {}
+                    let calls = world.requests();
+                    if calls != seen.0 || world.calling.try_write().is_err() {
+                        seen = (calls, Instant::now());
+                    } else if seen.1.elapsed() > idle {
+                        world.skip_to(next);
+                    }
+                }
             }
         });
         tasks
@@ -377,6 +390,12 @@ impl World {
     /// Moves the clock forward.
     pub fn skip(&self, time: Duration) {
         pass(&self.clock, time);
+    }
+
+    /// Moves the clock forward to `then`, unless it is later already.
+    pub fn skip_to(&self, then: Timestamp) {
+        let millis = then.unix_millis() - self.clock.now().unix_millis();
+        self.skip(Duration::from_millis(u64::try_from(millis).unwrap_or_default()));
     }
 
     /// The partition and the due time of each item of the index, without the health of endpoints.
