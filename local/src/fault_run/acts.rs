@@ -144,7 +144,7 @@ async fn run_all(world: &Arc<World>, options: &FaultRunOptions) -> Result<Vec<Fi
     let run = |world: Arc<World>, number| async move { run(&world, number, under_way).await };
     let finished = at_once(world, runs.len(), runs, run).await?;
     let sent = async {
-        while world.due().await?.iter().any(|(partition, _)| partition.starts_with("CAMPAIGN#")) {
+        while world.due()?.iter().any(|(partition, _)| partition.starts_with("CAMPAIGN#")) {
             sleep(GLANCE * 4).await;
         }
         Ok(())
@@ -295,7 +295,7 @@ pub async fn recover(world: &Arc<World>, options: &FaultRunOptions) -> Result<f6
         if outcomes::report(world).await? > 0 {
             continue;
         }
-        let Some(next) = world.next_due().await? else { break };
+        let Some(next) = world.next_due()? else { break };
         step = if news() > known { MINUTE } else { (step * 2).min(LONGEST) };
         known = news();
         world.skip(step);

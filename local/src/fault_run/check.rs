@@ -465,7 +465,7 @@ pub async fn ends(world: &World) -> Result<Vec<Check>, Trouble> {
     kept.seen = world.stack.stream.given_up().len();
     kept.wrong = world.stack.objects.failed_records()?.into_iter().map(|(key, _)| key).collect();
     let mut left = Check::that("nothing is left to do");
-    let due = world.due().await?;
+    let due = world.due()?;
     left.see(due.is_empty(), || format!("{due:?}"));
     Ok(vec![kept, left])
 }

@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 use embedded_dynamodb::partitions::{Counting, Partitions};
 use futures_util::future::join_all;
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use shared::network::address::Reach;
@@ -15,9 +14,7 @@ use shared::network::{Network, SystemLookup};
 use shared::records::delivery::Delivery;
 use shared::routes;
 use shared::table::Table;
-use shared::table::item::from_item;
 use shared::table::keys::{DUE_INDEX, Key};
-use shared::values::cause::chain;
 use shared::values::id::{AssistantId, ContactId, ConversationId, DeliveryId, Ids, OrgId, Seed, WebhookId, WidgetId};
 use shared::values::secret::Secret;
 use shared::values::tenant::Tenant;
@@ -362,17 +359,18 @@ impl World {
         tasks.spawn(Arc::clone(&self.stack.stream).run(std::future::pending()));
         let world = Arc::clone(self);
         tasks.spawn(async move {
-            let (mut ticks, mut seen) = (JoinSet::new(), (0, Instant::now()));
+            let (mut ticks, mut calls, mut quiet) = (JoinSet::new(), 0, Duration::ZERO);
             loop {
                 let (next, minute) = (world.clock.now().plus_seconds(60), Arc::clone(&world));
                 ticks.spawn(async move { minute.minute().await });
                 while world.clock.now() < next {
                     sleep(GLANCE).await;
                     while ticks.try_join_next().is_some() {}
-                    let calls = world.requests();
-                    if calls != seen.0 || world.calling.try_write().is_err() {
-                        seen = (calls, Instant::now());
-                    } else if seen.1.elapsed() > idle {
+                    let before = std::mem::replace(&mut calls, world.requests());
+                    let is_quiet = calls == before && world.calling.try_write().is_ok();
+                    // A look counts as its time, however late it comes: a busy machine delays the functions as well.
+                    quiet = if is_quiet { quiet + GLANCE } else { Duration::ZERO };
+                    if quiet > idle {
                         world.skip_to(next);
                     }
                 }
@@ -398,33 +396,34 @@ impl World {
         self.skip(Duration::from_millis(u64::try_from(millis).unwrap_or_default()));
     }
 
-    /// The partition and the due time of each item of the index, without the health of endpoints.
+    /// Each partition of the index that has an item, with the time of the first one, without the health of endpoints.
     ///
     /// # Errors
     /// [`Trouble`] with the database.
-    pub async fn due(&self) -> Result<Vec<(String, Timestamp)>, Trouble> {
-        #[expect(clippy::disallowed_methods, reason = "only an observer reads everything")]
-        let scan = self.stack.client.scan().table_name(database::TABLE_NAME).index_name(DUE_INDEX);
-        let items: Result<Vec<_>, _> = scan.into_paginator().items().send().collect().await;
-        let mut due = Vec::new();
-        for item in items.map_err(|error| Trouble(chain(&error)))? {
-            #[derive(Deserialize)]
-            struct DueItem {
-                due_pk: String,
-                due_at: Timestamp,
+    pub fn due(&self) -> Result<Vec<(String, Timestamp)>, Trouble> {
+        let (mut due, mut start) = (Vec::new(), Value::Null);
+        loop {
+            let first = json!({"IndexName": DUE_INDEX, "Limit": 1, "ExclusiveStartKey": start});
+            let page = self.stack.database.scan(database::request(first)?);
+            let page = json!(page.map_err(|error| Trouble(error.to_string()))?);
+            let Some(item) = page["Items"].get(0) else { return Ok(due) };
+            let partition: String = member(&item["due_pk"], "S")?;
+            // The embedded database orders the items of an index by partition and time. Behind the end of this partition
+            // comes the first item of the next one.
+            let end = json!({"S": "~"});
+            start = json!({"due_pk": {"S": partition}, "due_at": end, "pk": end, "sk": end});
+            if !partition.starts_with("ENDPOINT#") {
+                due.push((partition, member(&item["due_at"], "S")?));
             }
-            let DueItem { due_pk, due_at } = from_item(item).map_err(|error| Trouble(chain(&error)))?;
-            due.extend((!due_pk.starts_with("ENDPOINT#")).then_some((due_pk, due_at)));
         }
-        Ok(due)
     }
 
     /// When the next item becomes due; `None` if there is none.
     ///
     /// # Errors
     /// [`Trouble`] with the database.
-    pub async fn next_due(&self) -> Result<Option<Timestamp>, Trouble> {
-        Ok(self.due().await?.into_iter().map(|(_, at)| at).min())
+    pub fn next_due(&self) -> Result<Option<Timestamp>, Trouble> {
+        Ok(self.due()?.into_iter().map(|(_, at)| at).min())
     }
 }
 
