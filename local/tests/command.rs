@@ -136,14 +136,14 @@ async fn the_allowed_origin_is_an_option() {
     running.interrupt();
 }
 
-/// How long the users of three conversations wait for their answers, the shortest time first.
-async fn waits(running: &Running) -> Vec<Duration> {
+/// Asserts that the users of two conversations are answered. The next tick may come a minute later: only the stream can
+/// bring both answers in this time.
+async fn users_are_answered(running: &Running) {
     let api = running.url().split_once("/api/v1").unwrap().0;
     let send = async |request: reqwest::RequestBuilder| -> Value {
         request.bearer_auth(ACME).send().await.unwrap().json::<Value>().await.unwrap()["data"].take()
     };
-    let mut waits = Vec::new();
-    for text in ["One", "Two", "Three"] {
+    for text in ["One", "Two"] {
         let open = json!({"assistant_id": demo_id('a', "assistant_id")}).to_string();
         let open = http_client().post(format!("{api}/api/v1/conversation")).body(open);
         let conversation = send(open).await["id"].as_str().unwrap().to_owned();
@@ -159,20 +159,15 @@ async fn waits(running: &Running) -> Vec<Duration> {
             tokio::time::sleep(Duration::from_millis(50)).await;
         };
         assert_eq!((&answer["sender_type"], &answer["text"]), (&"bot".into(), &format!("You said: {text}").into()));
-        waits.push(begun.elapsed());
     }
-    waits.sort();
-    waits
 }
 
 #[tokio::test]
-async fn a_user_of_the_demo_set_is_answered_within_two_seconds() {
+async fn a_user_of_the_demo_set_is_answered_before_the_next_tick() {
     let file = scratch("answered.db");
     let data = ["--data", file.to_str().unwrap()];
     let running = Running::start(&data);
-    // A busy machine may be slower once.
-    let waits = waits(&running).await;
-    assert!(waits[0] < Duration::from_secs(2), "{waits:?}");
+    users_are_answered(&running).await;
     running.interrupt();
     let webhooks = async |arguments: &[&str]| -> Vec<Value> {
         let running = Running::start(arguments);
