@@ -259,7 +259,7 @@ async fn of_records(
     checks.extend(outcomes::results(world, finished).await?);
     checks.extend(exported::files(world).await?);
     checks.extend(check::rates(world, options));
-    checks.extend(check::ends(world).await?);
+    checks.extend(check::ends(world)?);
     Ok(checks)
 }
 

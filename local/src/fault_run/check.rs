@@ -460,7 +460,7 @@ impl<'a> EndedCampaign<'a> {
 ///
 /// # Errors
 /// [`Trouble`] with the database or the bucket.
-pub async fn ends(world: &World) -> Result<Vec<Check>, Trouble> {
+pub fn ends(world: &World) -> Result<Vec<Check>, Trouble> {
     let mut kept = Check::that("nothing that the stream gave up is left");
     kept.seen = world.stack.stream.given_up().len();
     kept.wrong = world.stack.objects.failed_records()?.into_iter().map(|(key, _)| key).collect();
