@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use local::Settings;
 use local::faults::Fault;
 use local::stream::Stream;
 use repository::root;
@@ -285,7 +286,9 @@ async fn a_crash_at_any_write_loses_and_doubles_no_count() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn processes_that_count_the_same_changes_count_each_once() {
-    let (stack, faults) = with_faults(empty()).await;
+    // Each lost answer is waited for so long.
+    let attempt = Duration::from_millis(500);
+    let (stack, faults) = with_faults(Settings { attempt, ..empty() }).await;
     faults.plan(|action, _| match (action, fastrand::u8(..)) {
         ("TransactWriteItems", 0..12) => Fault::LoseAnswer,
         ("TransactWriteItems", 12..24) => Fault::Conflict,
