@@ -21,7 +21,7 @@ use embedded_dynamodb::Embedded;
 use embedded_dynamodb::partitions::Partitions;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use shared::table::keys::{Key, TTL};
+use shared::table::keys::{DUE_INDEX, Key, TTL};
 use shared::values::time::Timestamp;
 
 use crate::Trouble;
@@ -146,6 +146,24 @@ pub fn expire(database: &Database, now: Timestamp, mut chosen: impl FnMut(&Key) 
     Ok(expired)
 }
 
+/// The first item of each partition of the index of due items, as JSON of DynamoDB.
+///
+/// # Errors
+/// [`Trouble`] of the database.
+pub fn first_due(database: &Database) -> Result<Vec<Value>, Trouble> {
+    let (mut first, mut start) = (Vec::new(), Value::Null);
+    loop {
+        let scan = json!({"IndexName": DUE_INDEX, "Limit": 1, "ExclusiveStartKey": start});
+        let page = json!(database.scan(request(scan)?).map_err(|error| Trouble(error.to_string()))?);
+        let Some(item) = page["Items"].get(0) else { return Ok(first) };
+        // The embedded database orders the items of an index by partition and time. With a start key after the last item
+        // of this partition, the next scan finds the first item of the next one.
+        let last = json!({"S": "~"});
+        start = json!({"due_pk": item["due_pk"], "due_at": last, "pk": last, "sk": last});
+        first.push(item.clone());
+    }
+}
+
 /// A request for the table with these members.
 ///
 /// # Errors
@@ -251,6 +269,19 @@ Resources:
         let update = json!({"Key": {"pk": {"S": "A"}, "sk": {"S": "1"}}, "UpdateExpression": "REMOVE due_pk, due_at"});
         database.update_item(request(update)).unwrap();
         assert_eq!(due("2026-02-01T12:30:00Z"), json!([]));
+    }
+
+    #[test]
+    fn the_first_due_item_of_each_partition_is_found() {
+        let database = table();
+        let due =
+            [("B#1", "13"), ("B#1", "12"), ("A#10", "15"), ("A#1", "14"), ("A#1", "16"), ("C#9", "11"), ("A#1", "14")];
+        for (place, (partition, at)) in due.into_iter().enumerate() {
+            let item = json!({"pk": {"S": "A"}, "sk": {"S": place.to_string()}, "due_pk": {"S": partition}, "due_at": {"S": at}});
+            database.put_item(request(json!({"Item": item}))).unwrap();
+        }
+        let first: Vec<_> = first_due(&database).unwrap().iter().map(|item| item["sk"]["S"].clone()).collect();
+        assert_eq!(first, ["3", "2", "1", "5"]);
     }
 
     #[test]

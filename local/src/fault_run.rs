@@ -171,8 +171,8 @@ impl FaultRunOptions {
         Self { times: (self.times / factor).max(1), attempt: self.attempt * factor, call: self.call * factor, ..self }
     }
 
-    /// The time after which a process that has called the database is expected to call it again, unless it is frozen: it
-    /// includes an attempt to send, and a poll of the stream.
+    /// If no function calls the database for this time, all of them wait for the clock. It is longer than an attempt to
+    /// send, and longer than the pause between two polls of the stream.
     pub fn idle(&self) -> Duration {
         self.attempt + Duration::from_millis(50)
     }

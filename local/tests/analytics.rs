@@ -286,7 +286,7 @@ async fn a_crash_at_any_write_loses_and_doubles_no_count() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn processes_that_count_the_same_changes_count_each_once() {
-    // Each lost answer is waited for so long.
+    // The SDK waits this long for each lost answer.
     let attempt = Duration::from_millis(500);
     let (stack, faults) = with_faults(Settings { attempt, ..empty() }).await;
     faults.plan(|action, _| match (action, fastrand::u8(..)) {

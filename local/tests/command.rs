@@ -136,8 +136,8 @@ async fn the_allowed_origin_is_an_option() {
     running.interrupt();
 }
 
-/// Asserts that the users of two conversations are answered. The next tick may come a minute later: only the stream can
-/// bring both answers in this time.
+/// Asserts that the users of two conversations get an answer. Each may take as long as [`PATIENT`]. The schedules run at
+/// the start and then a minute later, so within this time only the functions on the stream send the events.
 async fn users_are_answered(running: &Running) {
     let api = running.url().split_once("/api/v1").unwrap().0;
     let send = async |request: reqwest::RequestBuilder| -> Value {

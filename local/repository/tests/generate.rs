@@ -49,7 +49,8 @@ struct Arguments {
 
 fn main() -> ExitCode {
     let Arguments { quick, tests } = Arguments::parse();
-    // A missing file of a function panics. The message names the file; the place in this code would help nobody.
+    // The crate `repository` panics if the file of a function is missing. This hook prints only its message, which names
+    // the file. The default hook would also print a line of this repository's code, which the reader need not change.
     std::panic::set_hook(Box::new(|info| eprintln!("generate: {}", info.payload_as_str().unwrap_or("it panics"))));
     let writers = if tests.is_empty() { WRITERS.iter().map(|test| (*test).to_owned()).collect() } else { tests };
     let generator = Generator { writers };

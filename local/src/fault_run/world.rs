@@ -14,7 +14,7 @@ use shared::network::{Network, SystemLookup};
 use shared::records::delivery::Delivery;
 use shared::routes;
 use shared::table::Table;
-use shared::table::keys::{DUE_INDEX, Key};
+use shared::table::keys::Key;
 use shared::values::id::{AssistantId, ContactId, ConversationId, DeliveryId, Ids, OrgId, Seed, WebhookId, WidgetId};
 use shared::values::secret::Secret;
 use shared::values::tenant::Tenant;
@@ -47,7 +47,7 @@ const IMPORTED_AT_ONCE: usize = 500;
 pub const LONG_TICK: i64 = 35;
 /// The most real time by which one step advances the clock. Later steps do not make up for the rest.
 const LATEST: Duration = Duration::from_millis(5);
-/// The time between two looks at what is being done.
+/// The time between two checks whether the service is idle.
 const GLANCE: Duration = Duration::from_millis(10);
 /// The largest difference between the clocks of two environments, in milliseconds.
 const CLOCKS_APART: i64 = 2000;
@@ -86,7 +86,7 @@ pub struct World {
     ticking: Vec<Function>,
     ticks: Mutex<StreamFaults>,
     pub(super) calls: AtomicU64,
-    /// Each call of the API holds it for reading.
+    /// Each call of the API locks it for reading, so a write lock succeeds only if no caller waits for an answer.
     pub(super) calling: RwLock<()>,
     /// The number of ticks that crashed or failed: each may have sent an event without a record of it.
     pub failed_ticks: AtomicUsize,
@@ -352,8 +352,8 @@ impl World {
     }
 
     /// Runs the functions on the stream, and in each minute of the clock those on schedules, until the returned guard is
-    /// dropped. Where nothing happens for the time `idle`, the rest of the minute is skipped: then no endpoint is waited
-    /// for, and what is left to do waits for a tick, or for the end of a freeze.
+    /// dropped. If no function calls the database for the time `idle`, and no caller waits for an answer, the clock
+    /// advances to the next minute.
     pub fn run_in_background(self: &Arc<Self>, idle: Duration) -> JoinSet<()> {
         let mut tasks = JoinSet::new();
         tasks.spawn(Arc::clone(&self.stack.stream).run(std::future::pending()));
@@ -368,7 +368,7 @@ impl World {
                     while ticks.try_join_next().is_some() {}
                     let before = std::mem::replace(&mut calls, world.requests());
                     let is_quiet = calls == before && world.calling.try_write().is_ok();
-                    // A look counts as its time, however late it comes: a busy machine delays the functions as well.
+                    // This counts checks, not time: a busy machine delays the functions too, and they would seem idle.
                     quiet = if is_quiet { quiet + GLANCE } else { Duration::ZERO };
                     if quiet > idle {
                         world.skip_to(next);
@@ -401,21 +401,10 @@ impl World {
     /// # Errors
     /// [`Trouble`] with the database.
     pub fn due(&self) -> Result<Vec<(String, Timestamp)>, Trouble> {
-        let (mut due, mut start) = (Vec::new(), Value::Null);
-        loop {
-            let first = json!({"IndexName": DUE_INDEX, "Limit": 1, "ExclusiveStartKey": start});
-            let page = self.stack.database.scan(database::request(first)?);
-            let page = json!(page.map_err(|error| Trouble(error.to_string()))?);
-            let Some(item) = page["Items"].get(0) else { return Ok(due) };
-            let partition: String = member(&item["due_pk"], "S")?;
-            // The embedded database orders the items of an index by partition and time. Behind the end of this partition
-            // comes the first item of the next one.
-            let end = json!({"S": "~"});
-            start = json!({"due_pk": {"S": partition}, "due_at": end, "pk": end, "sk": end});
-            if !partition.starts_with("ENDPOINT#") {
-                due.push((partition, member(&item["due_at"], "S")?));
-            }
-        }
+        let first = database::first_due(&self.stack.database)?.into_iter();
+        let of_health = |item: &Value| item["due_pk"]["S"].as_str().is_some_and(|name| name.starts_with("ENDPOINT#"));
+        let due = first.filter(|item| !of_health(item));
+        due.map(|item| Ok((member(&item["due_pk"], "S")?, member(&item["due_at"], "S")?))).collect()
     }
 
     /// When the next item becomes due; `None` if there is none.

@@ -149,7 +149,8 @@ impl Setup {
     }
 
     /// Invokes the functions on a schedule that have a due item. Any other function would only read its empty partitions
-    /// of the index, and these reads were a third of all calls of the tests. Returns whether there was one.
+    /// of the index, and these reads were a third of all calls of the tests. Returns true if it invoked
+    /// a function.
     pub async fn ticks(&self) -> bool {
         let due = self.find(Some("Due"), "due_at <= :now", &json!({":now": {"S": self.clock.now()}}));
         let functions: BTreeSet<&str> = due.iter().map(|item| handler_of(&item["due_pk"])).collect();
