@@ -182,12 +182,12 @@ async fn every_way_to_open_a_conversation_takes_over_the_setting() {
 }
 
 #[tokio::test]
-async fn an_organisation_with_a_thousand_idle_ones_does_not_delay_another() {
+async fn an_organisation_with_many_idle_ones_does_not_delay_another() {
     let setup = Setup::start().await;
     let (many, assistant) = customer(&setup, &json!(10), "/many").await;
     let opened = setup.open(&many, &assistant).await;
     let row: Conversation = many.table.get(ConversationId(id_of(&opened).parse().unwrap())).await.unwrap();
-    for _ in 0..40 {
+    for _ in 0..20 {
         let ids: Vec<Uuid> = (0..25).map(|_| Uuid::now_v7()).collect();
         let make = |_, id| Conversation { id, ..row.clone() };
         many.table.insert_all::<Conversation>((), &ids, make).await.unwrap();
@@ -203,7 +203,7 @@ async fn an_organisation_with_a_thousand_idle_ones_does_not_delay_another() {
     assert!(place < 16, "{place}");
     setup.stack.tick("release-deliveries").await.unwrap();
     assert_eq!(setup.due().len(), 0);
-    for (org, total) in [(&many, 1001), (&one, 1)] {
+    for (org, total) in [(&many, 501), (&one, 1)] {
         setup.settle().await;
         assert_eq!(setup.get(org, "/api/v1/conversation?status=closed").await["total"], total);
     }

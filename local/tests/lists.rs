@@ -29,6 +29,7 @@ use shared::values::time::Timestamp;
 use uuid::Uuid;
 
 use crate::support::fixture::{NOW, die_in_every_list, empty, everything, put_items, with_faults};
+use crate::support::sweep::cases;
 
 fn now() -> Timestamp {
     Timestamp::from_unix_millis(NOW)
@@ -215,7 +216,7 @@ impl Form {
 #[tokio::test]
 async fn a_list_equals_a_vec() {
     let mut runner = TestRunner::new(Config { failure_persistence: None, ..Config::default() });
-    for form in FORMS.into_iter().cycle().take(2 * FORMS.len()) {
+    for form in cases(FORMS.into_iter().cycle().take(2 * FORMS.len())) {
         let steps = steps().new_tree(&mut runner).unwrap().current();
         println!("{form:?} {steps:?}");
         let stack = Stack::start(empty()).await.unwrap();

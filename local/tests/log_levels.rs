@@ -15,6 +15,7 @@ use shared::values::time::Clock;
 use crate::support::agents::{STATELESS, request};
 use crate::support::fixture::{ACME, demo_payment_secret, settings, valid_body, valid_call};
 use crate::support::process::{built, environment, invoke};
+use crate::support::sweep::cases;
 use crate::support::template::TEMPLATE;
 
 /// The text that each secret, query and body contains.
@@ -37,7 +38,7 @@ fn keyed(call: Call) -> Call {
 }
 
 /// A function of each kind.
-fn cases(stack: &Stack) -> Vec<Case> {
+fn of_each_kind(stack: &Stack) -> Vec<Case> {
     let event = |call: &Call| stack.gateway.event(call, "request-id");
     let plan = json!({"billing_plan": {"payment_api_key": "sk_live_CANARY"}, "branding": {"name": "CANARY"}});
     let agency = Call { body: plan.to_string().into(), ..keyed(valid_call(&routes::CREATE_AGENCY, 'a', ACME)) };
@@ -73,27 +74,29 @@ fn cases(stack: &Stack) -> Vec<Case> {
 #[tokio::test]
 async fn no_log_level_shows_a_key_a_secret_a_query_or_a_body() {
     let stack = Stack::start(settings()).await.unwrap();
-    let (cases, all) = (cases(&stack), functions());
+    let (kinds, all) = (of_each_kind(&stack), functions());
     let of_case = |case: &Case| all.iter().find(|function| function.name == case.function).unwrap();
-    let chosen: Vec<&Function> = cases.iter().map(of_case).collect();
-    let kinds = |functions: &[&Function]| functions.iter().map(|function| function.kind).collect::<BTreeSet<_>>();
-    assert_eq!(kinds(&chosen), kinds(&all.iter().collect::<Vec<_>>()), "a kind has no case");
+    let kinds_of = |functions: &[&Function]| functions.iter().map(|function| function.kind).collect::<BTreeSet<_>>();
+    let covered = kinds_of(&kinds.iter().map(of_case).collect::<Vec<_>>());
+    assert_eq!(covered, kinds_of(&all.iter().collect::<Vec<_>>()), "a kind has no case");
     let levels = TEMPLATE["Parameters"]["LogLevel"]["AllowedValues"].as_array().unwrap();
     assert!(levels.contains(&json!("INFO")));
+    let levels = levels.iter().map(|level| level.as_str().unwrap());
+    let taken = cases(kinds.iter().flat_map(|case| levels.clone().map(move |level| (case, level))));
+    let names: BTreeSet<&str> = taken.iter().map(|(case, _)| case.function).collect();
+    let chosen: Vec<&Function> = all.iter().filter(|function| names.contains(&*function.name)).collect();
     let (binaries, environment) = (built(&chosen), environment(&stack));
-    for Case { function, event, done, message } in cases {
-        for level in levels.iter().map(|level| level.as_str().unwrap()) {
-            let with_level = [environment.clone(), vec![("AWS_LAMBDA_LOG_LEVEL", level.to_owned())]].concat();
-            let invoked = invoke(&binaries[function], &with_level, &event.to_string()).await;
-            let (answer, output) = (invoked.answer, invoked.output);
-            assert!(answer.contains(done), "{function} {level}: {answer}\n{output}");
-            let issued: Value = serde_json::from_str(&answer).unwrap();
-            for secret in [SONG, ACME, issued["api_key"].as_str().unwrap_or(ACME)] {
-                assert!(!output.contains(secret), "{function} {level} shows {secret}:\n{output}");
-            }
-            // It is the log that was searched.
-            let shown = output.contains(&format!("\"message\":\"{message}\""));
-            assert_eq!(shown, ["TRACE", "DEBUG", "INFO"].contains(&level), "{function} {level}: {output}");
+    for (Case { function, event, done, message }, level) in taken {
+        let with_level = [environment.clone(), vec![("AWS_LAMBDA_LOG_LEVEL", level.to_owned())]].concat();
+        let invoked = invoke(&binaries[*function], &with_level, &event.to_string()).await;
+        let (answer, output) = (invoked.answer, invoked.output);
+        assert!(answer.contains(*done), "{function} {level}: {answer}\n{output}");
+        let issued: Value = serde_json::from_str(&answer).unwrap();
+        for secret in [SONG, ACME, issued["api_key"].as_str().unwrap_or(ACME)] {
+            assert!(!output.contains(secret), "{function} {level} shows {secret}:\n{output}");
         }
+        // It is the log that was searched.
+        let shown = output.contains(&format!("\"message\":\"{message}\""));
+        assert_eq!(shown, ["TRACE", "DEBUG", "INFO"].contains(&level), "{function} {level}: {output}");
     }
 }

@@ -123,7 +123,7 @@ fn apart() -> Settings {
 async fn background_functions_may_make_their_calls() {
     let scheduled: BTreeSet<_> = template().schedules.into_iter().map(|with| with.function).collect();
     let on_stream = functions::CONSUMERS.iter().map(|consumer| consumer.name.to_owned());
-    for function in on_stream.chain(scheduled.iter().cloned()).collect::<BTreeSet<_>>() {
+    for function in cases(on_stream.chain(scheduled.iter().cloned()).collect::<BTreeSet<_>>()) {
         let stack = Stack::start(apart()).await.unwrap();
         give_something_to_do(&stack, &function).await;
         stack.stream.drain_for(&function).await.unwrap();
@@ -302,7 +302,7 @@ async fn close_towards_nobody(stack: &Stack) -> String {
 /// The recorded events of these operations do not make all of their calls.
 #[tokio::test]
 async fn operations_may_make_the_calls_of_rare_cases() {
-    for exercise in EXERCISES {
+    for exercise in cases(EXERCISES) {
         let stack = stack().await;
         let mut before = String::new();
         for call in (exercise.calls_more)() {

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use shared::values::hash::{hex, sha256};
 
 use crate::support::fixture::{ACME, call, everything, failure, few, id, json, kind, settings, with_faults};
+use crate::support::sweep::cases;
 
 /// A kind of record with unique values, and how its records are named and made.
 struct Kind {
@@ -95,7 +96,7 @@ async fn look(stack: &Stack, when: &str) {
 
 #[tokio::test]
 async fn two_concurrent_writers_never_share_a_value() {
-    for (of, first) in KINDS.iter().flat_map(|of| WRITERS.map(|first| (of, first))) {
+    for (of, first) in cases(KINDS.iter().flat_map(|of| WRITERS.map(|first| (of, first)))) {
         let (stack, faults) = with_faults(settings()).await;
         // Calls take different times, so the writes mix in many orders.
         faults.set_latency(Duration::from_millis(3));

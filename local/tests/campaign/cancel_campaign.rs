@@ -22,6 +22,7 @@ use crate::support::records::{
     FRESH, TEST_TIME, campaign_to, changes, conflict, detail, items, not_found, nothing, row, stored,
 };
 use crate::support::sender::counts;
+use crate::support::sweep::cases;
 
 async fn cancel(stack: &Stack, id: &str) -> Answer {
     stack.answer(&post(&format!("/api/v1/campaign/{id}/cancel"), ACME, "")).await
@@ -236,7 +237,7 @@ async fn send(stack: &Stack, campaign: &Campaign, contact: &CampaignContact, now
 async fn counts_equal_the_listed_statuses_after_random_steps() {
     const CONTACTS: u32 = 6;
     let mut runner = TestRunner::new(Config { failure_persistence: None, ..Config::default() });
-    for _ in 0..12 {
+    for _ in cases(0..12) {
         let steps = steps(CONTACTS as usize).new_tree(&mut runner).unwrap().current();
         println!("{steps:?}");
         let stack = stack().await;

@@ -8,6 +8,7 @@ use serde_json::json;
 use crate::support::crashes::crashes_everywhere;
 use crate::support::sender::{Sender, all};
 use crate::support::sending::events;
+use crate::support::sweep::cases;
 
 const DAY: i64 = 86_400;
 
@@ -35,37 +36,37 @@ async fn campaign_in(state: &str) -> (Sender, String) {
 #[tokio::test]
 async fn each_state_allows_or_refuses_each_control() {
     let (over, cancelled, under_way) = ("campaign_completed", "campaign_cancelled", "campaign_in_progress");
-    for (state, wanted) in [
+    let states = [
         ("queued", [("pause", "paused"), ("resume", "queued"), ("retry", under_way), ("cancel", "cancelled")]),
         ("waiting", [("pause", "paused"), ("resume", "in_progress"), ("retry", under_way), ("cancel", "cancelled")]),
         ("paused", [("pause", "paused"), ("resume", "queued"), ("retry", under_way), ("cancel", "cancelled")]),
         ("completed", [("pause", over), ("resume", over), ("retry", "completed"), ("cancel", over)]),
         ("failed", [("pause", over), ("resume", over), ("retry", "queued"), ("cancel", over)]),
         ("cancelled", [("pause", cancelled), ("resume", cancelled), ("retry", cancelled), ("cancel", cancelled)]),
-    ] {
-        for (verb, wanted) in wanted {
-            let (sender, id) = campaign_in(state).await;
-            let before = sender.campaign(&id).await.0;
-            let (status, answer) = sender.control(&id, verb).await;
-            let case = format!("{state} {verb}: {answer}");
-            if status == 409 {
-                assert_eq!(answer, wanted, "{case}");
-                assert_eq!(sender.campaign(&id).await.0, before, "{case}");
-                continue;
-            }
-            // The answer is the campaign as it is read. A repeat gets the same answer, or a refusal.
-            assert_eq!((status, &answer["status"]), (200, &json!(wanted)), "{case}");
-            assert_eq!(sender.campaign(&id).await.0, answer, "{case}");
-            sender.setup.pass(1);
-            let again = sender.control(&id, verb).await;
-            let wanted = match verb {
-                "cancel" => (409, json!(cancelled)),
-                "retry" if state == "failed" => (409, json!(under_way)),
-                _ => (200, answer.clone()),
-            };
-            assert_eq!(again, wanted, "{case}");
-            assert_eq!(sender.campaign(&id).await.0, answer, "{case}");
+    ];
+    let controls = states.into_iter().flat_map(|(state, all)| all.map(|(verb, wanted)| (state, verb, wanted)));
+    for (state, verb, wanted) in cases(controls) {
+        let (sender, id) = campaign_in(state).await;
+        let before = sender.campaign(&id).await.0;
+        let (status, answer) = sender.control(&id, verb).await;
+        let case = format!("{state} {verb}: {answer}");
+        if status == 409 {
+            assert_eq!(answer, wanted, "{case}");
+            assert_eq!(sender.campaign(&id).await.0, before, "{case}");
+            continue;
         }
+        // The answer is the campaign as it is read. A repeat gets the same answer, or a refusal.
+        assert_eq!((status, &answer["status"]), (200, &json!(wanted)), "{case}");
+        assert_eq!(sender.campaign(&id).await.0, answer, "{case}");
+        sender.setup.pass(1);
+        let again = sender.control(&id, verb).await;
+        let wanted = match verb {
+            "cancel" => (409, json!(cancelled)),
+            "retry" if state == "failed" => (409, json!(under_way)),
+            _ => (200, answer.clone()),
+        };
+        assert_eq!(again, wanted, "{case}");
+        assert_eq!(sender.campaign(&id).await.0, answer, "{case}");
     }
 }
 
