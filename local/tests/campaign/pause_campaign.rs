@@ -36,7 +36,7 @@ async fn campaign_in(state: &str) -> (Sender, String) {
 #[tokio::test]
 async fn each_state_allows_or_refuses_each_control() {
     let (over, cancelled, under_way) = ("campaign_completed", "campaign_cancelled", "campaign_in_progress");
-    let states = [
+    let expected = [
         ("queued", [("pause", "paused"), ("resume", "queued"), ("retry", under_way), ("cancel", "cancelled")]),
         ("waiting", [("pause", "paused"), ("resume", "in_progress"), ("retry", under_way), ("cancel", "cancelled")]),
         ("paused", [("pause", "paused"), ("resume", "queued"), ("retry", under_way), ("cancel", "cancelled")]),
@@ -44,7 +44,7 @@ async fn each_state_allows_or_refuses_each_control() {
         ("failed", [("pause", over), ("resume", over), ("retry", "queued"), ("cancel", over)]),
         ("cancelled", [("pause", cancelled), ("resume", cancelled), ("retry", cancelled), ("cancel", cancelled)]),
     ];
-    let controls = states.into_iter().flat_map(|(state, all)| all.map(|(verb, wanted)| (state, verb, wanted)));
+    let controls = expected.into_iter().flat_map(|(state, all)| all.map(|(verb, wanted)| (state, verb, wanted)));
     for (state, verb, wanted) in cases(controls) {
         let (sender, id) = campaign_in(state).await;
         let before = sender.campaign(&id).await.0;
