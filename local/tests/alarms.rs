@@ -468,7 +468,7 @@ async fn successes_do_not_hide_three_failures() {
     for (failure, lines, _) in failures().await.iter().filter(|(_, _, counted)| counted.failed_calls > 0) {
         for (times, wanted) in [(3, true), (2, false)] {
             let failures = std::iter::repeat_n(lines.clone(), times);
-            let successes = std::iter::repeat_n(call("success", None, &[]), 100);
+            let successes = std::iter::repeat_n(call("success", None, &[]), 1000);
             let minute: Vec<_> = failures.chain(successes).flatten().collect();
             let raised = Metrics::of(&minute).raised();
             assert_eq!(triggers.iter().any(|id| raised.contains(id)), wanted, "{failure}, {times} times");

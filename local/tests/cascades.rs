@@ -34,7 +34,7 @@ use crate::support::sweep::cases;
 
 /// The number of owned records: more than one step deletes, or fewer.
 const MANY: u32 = 260;
-const FEW: u32 = 12;
+const FEW: u32 = 20;
 
 type Row = BTreeMap<String, AttributeValue>;
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use shared::routes;
 
 use crate::exercises::EXERCISES;
-use crate::support::sweep::Part;
+use crate::support::sweep::{Part, cases};
 
 #[test]
 fn a_seed_selects_a_fixed_tenth_and_all_seeds_cover_everything() {
@@ -16,6 +16,11 @@ fn a_seed_selects_a_fixed_tenth_and_all_seeds_cover_everything() {
     let together: BTreeSet<usize> = (0..200).flat_map(of).collect();
     assert_eq!(together.into_iter().collect::<Vec<_>>(), all);
     assert_eq!(Part::Tenth(7).of(vec!["the only one"]), ["the only one"]);
+}
+
+#[test]
+fn all_sweeps_of_a_run_have_the_same_seed() {
+    assert_eq!(cases(0..95), cases(0..95));
 }
 
 #[test]

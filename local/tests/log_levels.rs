@@ -74,15 +74,15 @@ fn of_each_kind(stack: &Stack) -> Vec<Case> {
 #[tokio::test]
 async fn no_log_level_shows_a_key_a_secret_a_query_or_a_body() {
     let stack = Stack::start(settings()).await.unwrap();
-    let (kinds, all) = (of_each_kind(&stack), functions());
+    let (invocations, all) = (of_each_kind(&stack), functions());
     let of_case = |case: &Case| all.iter().find(|function| function.name == case.function).unwrap();
     let kinds_of = |functions: &[&Function]| functions.iter().map(|function| function.kind).collect::<BTreeSet<_>>();
-    let covered = kinds_of(&kinds.iter().map(of_case).collect::<Vec<_>>());
+    let covered = kinds_of(&invocations.iter().map(of_case).collect::<Vec<_>>());
     assert_eq!(covered, kinds_of(&all.iter().collect::<Vec<_>>()), "a kind has no case");
     let levels = TEMPLATE["Parameters"]["LogLevel"]["AllowedValues"].as_array().unwrap();
     assert!(levels.contains(&json!("INFO")));
     let levels = levels.iter().map(|level| level.as_str().unwrap());
-    let taken = cases(kinds.iter().flat_map(|case| levels.clone().map(move |level| (case, level))));
+    let taken = cases(invocations.iter().flat_map(|case| levels.clone().map(move |level| (case, level))));
     let names: BTreeSet<&str> = taken.iter().map(|(case, _)| case.function).collect();
     let chosen: Vec<&Function> = all.iter().filter(|function| names.contains(&*function.name)).collect();
     let (binaries, environment) = (built(&chosen), environment(&stack));

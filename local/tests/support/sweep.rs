@@ -2,7 +2,12 @@
 //!
 //! The variable `SWEEP` selects them: `all` takes all cases, as CI does, and a seed repeats the tenth of a failed test.
 
+use std::sync::LazyLock;
+
 use fastrand::Rng;
+
+/// The seed of a run. All sweeps have the same, so that one value of `SWEEP` repeats a test that has several.
+static SEED: LazyLock<u64> = LazyLock::new(|| fastrand::u64(0..1_000_000));
 
 /// The cases that a sweep takes.
 #[derive(Debug, Clone, Copy)]
@@ -20,14 +25,15 @@ impl Part {
         match std::env::var("SWEEP") {
             Ok(all) if all == "all" => Self::All,
             Ok(seed) => Self::Tenth(seed.parse().unwrap_or_else(|_| panic!("SWEEP is `all` or a seed, not `{seed}`"))),
-            Err(_) => Self::Tenth(fastrand::u64(0..1_000_000)),
+            Err(_) => Self::Tenth(*SEED),
         }
     }
 
     /// The cases of `all` in this part.
     pub fn of<T>(self, all: Vec<T>) -> Vec<T> {
         let Self::Tenth(seed) = self else { return all };
-        let chosen = Rng::with_seed(seed).choose_multiple(0..all.len(), all.len().div_ceil(10));
+        // Sweeps of different lengths are chosen independently, although they have the same seed.
+        let chosen = Rng::with_seed(seed ^ all.len() as u64).choose_multiple(0..all.len(), all.len().div_ceil(10));
         all.into_iter().enumerate().filter(|(place, _)| chosen.contains(place)).map(|(_, one)| one).collect()
     }
 }
