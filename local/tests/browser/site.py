@@ -4,12 +4,13 @@
 colours, and looked at by axe.
 """
 
+import sys
 import threading
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urljoin
 
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from docs import AXE, CHROMIUM, PATIENCE, ROOT, STILL, check
 
@@ -23,6 +24,15 @@ class Files(SimpleHTTPRequestHandler):
 
     def log_message(self, *_: object) -> None:
         """Nothing is logged."""
+
+
+class Server(ThreadingHTTPServer):
+    """Reports errors, but not that the browser has left a page before all of it had arrived."""
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Prints the error that is being handled."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
 
 def open_page(page: Page, address: str, width: int) -> list[str]:
@@ -41,6 +51,7 @@ def open_page(page: Page, address: str, width: int) -> list[str]:
 def searches(page: Page, address: str) -> None:
     """The search leads to a page with the word."""
     page.goto(address)
+    expect(page.locator(".vp-doc")).not_to_contain_text(WORD, ignore_case=True)
     # The page takes keys when its program has been loaded.
     page.wait_for_load_state("networkidle")
     page.keyboard.press("Control+k")
@@ -49,7 +60,8 @@ def searches(page: Page, address: str) -> None:
     first.wait_for()
     first.click()
     page.wait_for_url(f"{address}docs/**")
-    check(WORD in page.locator(".vp-doc").inner_text().lower(), f"the search for {WORD} leads to {page.url}")
+    # The address changes first, and the page when its program has been loaded.
+    expect(page.locator(".vp-doc")).to_contain_text(WORD, ignore_case=True)
 
 
 def visit(browser: Browser, address: str) -> None:
@@ -81,7 +93,8 @@ def visit(browser: Browser, address: str) -> None:
 
 def main() -> None:
     """Serves the site, and starts the browser."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Files, directory=SITE))
+    expect.set_options(timeout=PATIENCE)
+    server = Server(("127.0.0.1", 0), partial(Files, directory=SITE))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     with sync_playwright() as play:
         browser = play.chromium.launch(executable_path="/usr/bin/chromium", args=CHROMIUM)
