@@ -430,3 +430,39 @@ async fn concurrent_ticks_send_each_contact_once() {
         assert_eq!(events(&sender.received()).len(), if connected { 25 } else { 0 });
     }
 }
+
+#[tokio::test]
+async fn a_contact_whose_conversation_keeps_changing_fails_alone() {
+    let sender = Sender::new(false, 2).await;
+    let (setup, org) = (&sender.setup, &sender.org);
+    let first = sender.run(json!({"message": "First"})).await;
+    sender.until_the_end(&first).await;
+    let contacts = sender.campaign(&first).await.1;
+    let (said, changing) = (json!({"sender_type": "user", "text": "Who is this?"}), &contacts[0]);
+    let path = format!("/api/v1/conversation/{}/message", changing["conversation_id"].as_str().unwrap());
+
+    let id = sender.run(json!({"message": "Second"})).await;
+    setup.pass(60);
+    // The contact writes before each transaction, after its conversation was read.
+    let next = || setup.faults.pause_at(|action, _| action == "TransactWriteItems");
+    let mut pause = next();
+    let writes = async {
+        loop {
+            pause.reached().await;
+            setup.post(org, &path, said.clone()).await;
+            let paused = std::mem::replace(&mut pause, next());
+            paused.end();
+        }
+    };
+    tokio::select! {
+        sent = setup.stack.tick("send-campaigns") => sent.unwrap(),
+        () = writes => {}
+    }
+    setup.faults.end();
+    sender.until_the_end(&id).await;
+    assert_eq!(sender.outcome(&id).await, BTreeMap::from([("failed".to_owned(), 1), ("stored".to_owned(), 1)]));
+    let of_contact = |one: &Value| (one["contact_id"].clone(), one["error"].clone());
+    let outcomes: Vec<_> = sender.campaign(&id).await.1.iter().map(of_contact).collect();
+    let wanted = [(&contacts[0], json!("the conversation kept changing")), (&contacts[1], Value::Null)];
+    assert_eq!(outcomes, wanted.map(|(contact, error)| (contact["contact_id"].clone(), error)));
+}

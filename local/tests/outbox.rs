@@ -20,7 +20,7 @@ use shared::delivery::outbox::Outbox;
 use shared::network::address::Reach;
 use shared::network::{Lookup, Network};
 use shared::records::conversation::{Conversation, Message, NewMessage, SenderType};
-use shared::records::delivery::{self, Delivery, DeliveryState, EndpointHealth, Observed};
+use shared::records::delivery::{self, Delivery, DeliveryOutcome, DeliveryState, EndpointHealth, Observed};
 use shared::request::event::EventContext;
 use shared::runtime::lambda::tracing::Level;
 use shared::runtime::stream::StreamEvent;
@@ -613,6 +613,40 @@ async fn suspects_are_sent_one_by_one() {
     let outbox = customer.outbox().await;
     assert_eq!(states(&outbox), BTreeMap::from([("delivered", GIVEN_UP)]));
     assert!(!outbox.iter().any(Delivery::is_suspect));
+}
+
+/// A drain sends batches of 1, 2, 4, 8, 16 and 32. The circuit is closed then, so the stream sends the rest at once.
+#[tokio::test]
+async fn a_recovered_endpoint_gets_the_rest_from_the_stream_but_suspects() {
+    const SENT: usize = 63;
+    const REST: usize = 40;
+    const FAILED: usize = 3;
+    let customer = Customer::new().await;
+    let Customer { setup, .. } = &customer;
+    customer.answers(Behaviour::Answer(500));
+    for count in [FAILED, SENT + REST + 1] {
+        customer.converse(count).await;
+        setup.settle().await;
+    }
+    let deferred = customer.outbox().await;
+    assert_eq!(states(&deferred), BTreeMap::from([("waiting", FAILED + SENT + REST + 1)]));
+    // The process of an earlier tick has crashed during an attempt of the last delivery.
+    let (id, was) = (id_of(&customer.webhook).parse::<Uuid>().unwrap().into(), deferred.last().unwrap());
+    let is = was.clone().decide(DeliveryOutcome::Begun, setup.clock.now());
+    customer.org.table.replace((id, was.id), was, is).await.unwrap().unwrap();
+
+    customer.answers(Behaviour::Answer(200));
+    setup.pass(300);
+    setup.stack.tick("send-delivery").await.unwrap();
+    let outbox = customer.outbox().await;
+    assert_eq!(states(&outbox), BTreeMap::from([("delivered", SENT), ("ready", REST), ("waiting", FAILED + 1)]));
+    let suspects = outbox.iter().filter(|stored| stored.is_suspect()).map(|stored| stored.state);
+    assert_eq!(suspects.collect::<Vec<_>>(), [DeliveryState::Waiting]);
+    setup.settle().await;
+    setup.minutes(2).await;
+    let sent = FAILED + SENT + REST + 1;
+    assert_eq!(states(&customer.outbox().await), BTreeMap::from([("delivered", sent)]));
+    assert_eq!(customer.received().len(), FAILED + sent, "each is sent once, but the failures twice");
 }
 
 #[tokio::test]
