@@ -743,6 +743,7 @@ async fn every_bad_signature_gets_the_same_answer_at_the_same_cost() {
         let answer = stack.answer(&call).await;
         let wanted = (401, vec![r#"["header","stripe-signature"] invalid_signature"#.to_owned()]);
         assert_eq!(failure(&answer), wanted, "{case}");
+        assert_eq!(answer.headers["www-authenticate"], "Signature", "{case}");
         answers.insert(case, visible(answer));
     }
     let first = &answers["no header"];
