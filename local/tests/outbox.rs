@@ -81,6 +81,10 @@ impl Customer {
         self.setup.outbox(&self.org, &self.webhook).await
     }
 
+    fn endpoint(&self) -> EndpointId {
+        id_of(&self.webhook).parse::<Uuid>().unwrap().into()
+    }
+
     /// The only delivery.
     async fn delivery(&self) -> Delivery {
         let mut all = self.outbox().await;
@@ -631,9 +635,9 @@ async fn a_recovered_endpoint_gets_the_rest_from_the_stream_but_suspects() {
     let deferred = customer.outbox().await;
     assert_eq!(states(&deferred), BTreeMap::from([("waiting", FAILED + SENT + REST + 1)]));
     // The process of an earlier tick has crashed during an attempt of the last delivery.
-    let (id, was) = (id_of(&customer.webhook).parse::<Uuid>().unwrap().into(), deferred.last().unwrap());
+    let was = deferred.last().unwrap();
     let is = was.clone().decide(DeliveryOutcome::Begun, setup.clock.now());
-    customer.org.table.replace((id, was.id), was, is).await.unwrap().unwrap();
+    customer.org.table.replace((customer.endpoint(), was.id), was, is).await.unwrap().unwrap();
 
     customer.answers(Behaviour::Answer(200));
     setup.pass(300);
@@ -694,8 +698,8 @@ async fn a_tick_without_time_left_still_sends_one_suspect() {
     let (setup, now) = (&customer.setup, customer.setup.clock.now());
     // The circuit is open, so the tick sends all deliveries. The first one crashes it.
     let failed = Observed { failures: 3, failing_since: Some(now), ..Observed::default() };
-    let id = id_of(&customer.webhook).parse::<Uuid>().unwrap().into();
-    delivery::health::keep(&customer.org.table, &EndpointHealth::healthy(id), &failed, now, now).await.unwrap();
+    let healthy = EndpointHealth::healthy(customer.endpoint());
+    delivery::health::keep(&customer.org.table, &healthy, &failed, now, now).await.unwrap();
     customer.close_one().await;
     setup.pass(60);
     assert!(setup.stack.tick("send-delivery").await.is_err());
