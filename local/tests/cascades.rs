@@ -5,23 +5,26 @@ use std::time::Duration;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use local::Stack;
+use local::database::request;
 use local::faults::Fault;
 use local::http::Call;
 use serde_json::{Value, json};
+use shared::records::datasource::DatasourceFile;
 use shared::records::delivery;
 use shared::records::delivery::{Delivery, NewDelivery};
 use shared::records::event::{EventId, EventKind};
 use shared::records::tag::{EntityType, Tag};
 use shared::records::webhook::Webhook;
+use shared::table::Table;
 use shared::table::cascade::{self, Owner as _};
 use shared::table::stored::Listed;
-use shared::values::id::{AgencyId, AssistantId, DatasourceId, EndpointId, TagId, WebhookId};
+use shared::values::id::{AgencyId, AssistantId, DatasourceFileId, DatasourceId, EndpointId, TagId, WebhookId};
 use uuid::Uuid;
 
 use crate::support::crashes::unreliable_stream;
 use crate::support::fixture::{
-    ACME, acme, call, data, everything, failure, get, handle, id, kind, make, post, put_items, spoil, streaming,
-    with_faults,
+    ACME, acme, call, data, everything, failure, few, get, handle, id, kind, make, post, put_items, spoil, streaming,
+    tenant, with_faults,
 };
 use crate::support::owners::{
     OWNERS, Owned, captured_form, captured_intent, contacts, datasource_link, file, fill, intent_link, link, owner,
@@ -300,22 +303,55 @@ async fn the_rows_of_a_long_list_are_deleted_in_every_partition() {
         let partitions = items.into_iter().map(|item| item["pk"].as_s().unwrap().clone());
         partitions.filter(|partition| partition.contains(&list)).collect::<Vec<_>>()
     };
-    let before = left().await;
-    let rows = before.iter().filter(|partition| partition.contains("#ROWS"));
-    assert_eq!(rows.clone().count(), ROWS);
-    assert_eq!(rows.collect::<BTreeSet<_>>().len(), 9, "the first partition and eight others");
-    let all = everything(&setup.stack).await.into_iter();
-    let late = all.filter(|item| item["pk"].as_s().unwrap().contains("#ROWS#")).last();
+    let is_row = |item: &Row| item["pk"].as_s().unwrap().contains(&format!("{list}#ROWS"));
+    let rows: Vec<Row> = everything(&setup.stack).await.into_iter().filter(is_row).collect();
+    assert_eq!(rows.len(), ROWS);
+    let partitions: BTreeSet<_> = rows.iter().map(|item| &item["pk"].as_s().unwrap()[..]).collect();
+    assert_eq!(partitions.len(), 9, "the first partition and eight others");
     org.table.remove::<Webhook>(WebhookId(id)).await.unwrap();
-    // Each step deletes 250 rows; the last one finds none.
-    for _ in 0..=ROWS.div_ceil(250) {
-        cascade::begin(&org.table, "Webhook", Webhook::STEPS, id, now).await.unwrap();
+    let remove_some = async || {
+        let mut none_left = true;
+        for step in Webhook::STEPS {
+            none_left = none_left && step(&org.table, id, now).await.unwrap();
+        }
+        none_left
+    };
+    let mut steps = 1;
+    while !remove_some().await {
+        steps += 1;
     }
-    assert_eq!(left().await, Vec::<String>::new());
-    // A row that is written after the delete of the head is found as well.
-    put_items(&setup.stack, late.map(|item| item.into_iter().collect())).await;
-    cascade::begin(&org.table, "Webhook", Webhook::STEPS, id, now).await.unwrap();
-    assert_eq!(left().await, Vec::<String>::new());
+    assert_eq!((steps, left().await), (ROWS.div_ceil(250), vec![]));
+    // Rows that are written after the delete of the head are found as well. One more than a step deletes is left.
+    let (first, late) = (rows.iter().take(250), rows.iter().next_back());
+    put_items(&setup.stack, first.chain(late).map(|item| item.clone().into_iter().collect())).await;
+    assert_eq!((remove_some().await, left().await.len()), (false, 1));
+    assert_eq!((remove_some().await, left().await), (true, vec![]));
+}
+
+/// Another process deletes a file after the step has read it.
+#[tokio::test]
+async fn a_step_that_lost_a_row_to_another_process_is_repeated() {
+    let (stack, faults) = with_faults(few()).await;
+    let id = make(&stack, "/api/v1/datasource", json!({"ds_type": "pdf"})).await;
+    let mut files = Vec::new();
+    for _ in 0..3 {
+        let path = format!("/api/v1/datasource/{id}/file");
+        files.push(make(&stack, &path, json!({"name": "x", "size_bytes": 1})).await);
+    }
+    let key = acme(&stack).key::<DatasourceFile>(DatasourceFileId(files[0]));
+    let (database, mut done) = (stack.database.clone(), false);
+    faults.plan(move |action, _| {
+        if action == "TransactWriteItems" && !std::mem::replace(&mut done, true) {
+            let key = json!({"Key": {"pk": {"S": key.pk}, "sk": {"S": key.sk}}});
+            database.delete_item(request(key).unwrap()).unwrap();
+        }
+        Fault::None
+    });
+    let table = Table::new(stack.gateway.service.store.clone(), tenant());
+    let step = async || cascade::rows::<DatasourceFile>(&table, id, time()).await.unwrap();
+    assert_eq!((step().await, step().await), (false, true));
+    faults.end();
+    assert_eq!(get(&stack, &format!("/api/v1/datasource/{id}/data_source_files")).await["total"], 0);
 }
 
 #[tokio::test]

@@ -8,13 +8,17 @@ use local::http::{Answer, Call};
 use local::{Settings, Stack};
 use serde_json::{Value, json};
 use shared::records::contact::Contact;
+use shared::records::tag::Tag;
 use shared::request::route::Route;
 use shared::routes::{self, DELETE_CONTACTS, DELETE_CONVERSATIONS, DELETE_FORMS, DELETE_TAGS};
+use shared::table::item::number;
+use shared::table::keys::list_head;
+use shared::table::stored::Listed as _;
 use shared::values::id::ContactId;
 
 use crate::support::fixture::{
     ACME, GLOBEX, acme, add_contacts, call, contact_id, data, everything, failure, few, few_streaming, get, id, kind,
-    stack, with_faults,
+    make, put_items, stack, tenant, with_faults,
 };
 use crate::support::records::NOBODYS;
 use crate::support::sending::Setup;
@@ -26,6 +30,9 @@ const ALL: [(&Route, u8, &str, &str); 4] = [
     (&DELETE_TAGS, kind::TAG, "tag_ids", "tag"),
     (&DELETE_CONVERSATIONS, kind::CONVERSATION, "conversation_ids", "conversation"),
 ];
+
+/// The ordinals of a section of a list.
+const OF_SECTION: u64 = 32 * 1024;
 
 fn delete(route: &Route, list: &str, ids: &[String], key: &str) -> Call {
     Call { body: json!({list: ids}).to_string().into(), ..call("DELETE", route.path, key) }
@@ -153,6 +160,28 @@ async fn five_hundred_contacts_take_five_reads_and_sixteen_writes() {
     let again = outcomes(&stack.answer(&contacts(&ids)).await);
     assert_eq!(count(&again, "not_found"), 500);
     assert_eq!(total(&stack).await, 120);
+}
+
+/// Each row is alone in its section, so a transaction counts its hole in two items.
+#[tokio::test]
+async fn rows_far_from_each_other_are_deleted_in_several_transactions() {
+    let (stack, faults) = with_faults(few()).await;
+    let mut ids = Vec::new();
+    for section in 1..=60 {
+        let mut head = list_head(&tenant(), &Tag::list(())).attributes();
+        head.insert("next_ordinal".into(), number(section * OF_SECTION));
+        put_items(&stack, [head]).await;
+        ids.push(make(&stack, "/api/v1/tag", json!({"name": "Far"})).await.to_string());
+    }
+    faults.note_calls();
+    let answer = stack.answer(&delete(&DELETE_TAGS, "tag_ids", &ids, ACME)).await;
+    assert_eq!(count(&outcomes(&answer), "deleted"), 60);
+    let calls = faults.calls();
+    let writes: Vec<usize> =
+        calls.iter().filter(|call| call.action == "TransactWriteItems").map(|call| call.items.len()).collect();
+    // A delete for each row, and for each the holes of a block and of a section.
+    assert_eq!(writes, [99, 81]);
+    assert_eq!(count(&outcomes(&stack.answer(&delete(&DELETE_TAGS, "tag_ids", &ids, ACME)).await), "not_found"), 60);
 }
 
 /// A stack with enough contacts for three transactions, and their ids.

@@ -245,3 +245,26 @@ impl<R: Schema> Schema for Page<R> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The answer with a page of so many of these records.
+    fn answer(record: &str, count: u64) -> String {
+        let records = vec![record; usize::try_from(count).unwrap()];
+        format!(r#"{{"data":{{"items":[{}],"total":{count}}}}}"#, records.join(","))
+    }
+
+    #[test]
+    fn a_page_has_as_many_records_as_fit() {
+        // The page itself has a limit, and so has its text in the response, where each quote has an escape.
+        for (text, count) in [("a".repeat(98), 80_000), (r#"\""#.repeat(49), 45_000)] {
+            let record = format!(r#""{text}""#);
+            let fit = fitting(&answer(&record, count));
+            // The number of all records has the same length in each of these answers.
+            assert!((10_000..count).contains(&fit), "{fit}");
+            assert_eq!([fit, fit + 1].map(|count| fits(&answer(&record, count))), [true, false], "{fit}");
+        }
+    }
+}

@@ -153,3 +153,26 @@ impl UseChange {
         all
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::values::id::OrgId;
+
+    #[test]
+    fn a_changed_row_needs_room_for_what_it_has_more() {
+        for (was, is, more, needed) in [(30, 50, 20, vec![(Quota::FileBytes, 20)]), (50, 30, -20, vec![])] {
+            let [was, is] = [was, is].map(|bytes| vec![(Quota::FileBytes, bytes)]);
+            let mut change = UseChange::new();
+            change.subtract(&was);
+            change.add(&is);
+            change.require(&was, &is);
+            let [counting] = change.countings(&Tenant::of_key(OrgId(Uuid::nil()))).try_into().ok().unwrap();
+            assert_eq!(counting.needs.amounts, needed);
+            let wanted = UpdateExpression::new().add(Quota::FileBytes.as_str(), number(more));
+            assert_eq!(format!("{:?}", counting.update), format!("{wanted:?}"));
+        }
+    }
+}

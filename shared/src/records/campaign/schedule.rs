@@ -234,6 +234,13 @@ mod tests {
     }
 
     #[test]
+    fn an_execution_is_found_in_the_last_minute_of_a_week() {
+        // 2026-11-30 is a Monday, and the window of the day has just closed.
+        let weekly = schedule("2026-11-30T10:01:00Z", Some(1), &[1], "10:00-10:01", "UTC");
+        assert_eq!(executions(&weekly, 2), ["2026-12-07T10:00:00.000Z", "2026-12-14T10:00:00.000Z"]);
+    }
+
+    #[test]
     fn a_past_start_is_executed_at_once_within_the_window() {
         let daily = schedule("2026-11-23T10:00:00Z", Some(DAY), &[], "09:00-17:00", "UTC");
         let first = |now: &str| daily.first(at(now)).unwrap().to_string();
