@@ -228,11 +228,11 @@ impl DemoOrganisation {
         for (key, record) in keys.iter().take(keys.len().max(2) - 1) {
             by.store.add_api_key(&key.hash(), record).await.map_err(trouble)?;
         }
+        if let Some(kind) = self.records.keys().find(|kind| KINDS.iter().all(|(known, _)| known != kind)) {
+            return Err(Trouble(format!("demo set: no kind of record is called {kind}")));
+        }
         for (kind, load) in KINDS {
             load(by, self.records_of(kind, time)?, time).await?;
-        }
-        for kind in self.records.keys().filter(|kind| KINDS.iter().all(|(known, _)| known != kind)) {
-            by.create(kind, self.records_of(kind, time)?).await?;
         }
         by.store.add_api_key(&last.hash(), last_record).await.map_err(trouble)
     }
@@ -327,23 +327,6 @@ impl Loader<'_> {
         let line = request.to_string();
         let answered = self.api.ask(self.organisation, request).await;
         answered.map(drop).map_err(|answer| Trouble(format!("demo set: {line} of {id} answers {answer}")))
-    }
-
-    /// Makes the plain operation for this kind create all records that its list does not have yet.
-    async fn create(&self, kind: &str, records: Vec<Value>) -> Result<(), Trouble> {
-        let singular = kind.trim_end_matches('s').replace('_', "-");
-        let route = |name: String| routes::ALL.iter().find(|route| route.name == name).copied();
-        let (create, list) = (route(format!("create-{singular}")), route(format!("list-{singular}s")));
-        let Some((create, list)) = create.zip(list) else {
-            return Err(Trouble(format!("demo set: no kind of record is called {kind}")));
-        };
-        let page = self.api.ask(self.organisation, list).await;
-        let page = page.map_err(|answer| Trouble(format!("demo set: {} answers {answer}", list.name)))?;
-        let have = page["total"].as_u64().and_then(|total| usize::try_from(total).ok()).unwrap_or_default();
-        for record in records.into_iter().skip(have) {
-            self.ask(id_of(&record)?, request_of_all(create, &record)).await?;
-        }
-        Ok(())
     }
 
     /// Inserts the records that the list does not have yet, so that an interrupted load is continued: by `route`, or as

@@ -45,7 +45,7 @@ const BODY_LIMIT: usize = 10 * 1024 * 1024;
 /// Lambda's own limit of an event, in bytes.
 const REQUEST_LIMIT: usize = 6 * 1024 * 1024;
 /// Lambda's own limit of a function's answer, in bytes.
-const RESPONSE_LIMIT: usize = 6_291_556;
+pub const RESPONSE_LIMIT: usize = 6_291_556;
 
 /// The stage in events.
 const STAGE: &str = "local";

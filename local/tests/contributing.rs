@@ -18,7 +18,7 @@ crate::record! {
         /// Title.
         input title: String,
         /// What it says.
-        input text: Option<String> = None,
+        input details: Option<String> = None,
         /// The organisation.
         org org_id: OrgId,
         /// Free-form.
@@ -37,7 +37,11 @@ const OPERATIONS: [(&str, &str, &str, &str); 5] = [
         "CREATE_NOTE",
         "create-note",
         r#"POST "/api/v1/note" Write 201 256"#,
-        r###"Exercise { body: |_| r##"{"title":"Monday"}"##.into(), ..Exercise::of(&routes::CREATE_NOTE) }"###,
+        r###"Exercise {
+        body: |_| r##"{"title":"Monday"}"##.into(),
+        recorded: || vec![("without-title", with_body(&routes::CREATE_NOTE, r#"{"title":null}"#))],
+        ..Exercise::of(&routes::CREATE_NOTE)
+    }"###,
     ),
     ("READ_NOTE", "read-note", r#"GET "/api/v1/note/{note_id}" Read 200 256"#, "Exercise::of(&routes::READ_NOTE)"),
     (
@@ -150,11 +154,20 @@ fn add_record(copy: &Copy) {
         let forms = format!("      forms:\n        - {{id: 01900000-0000-7000-8000-{organisation}00300000000,");
         copy.insert("local/demo.yaml", &forms, &format!("      notes:\n{rows}"));
     }
+    let demo = "local/src/demo.rs";
+    copy.insert(demo, "use shared::records::tag::{Link, Tag};\n", "use shared::records::note::Note;\n");
+    let insert = "Box::pin(by.insert::<Note>(Some(&routes::CREATE_NOTE), (), records))";
+    copy.insert(demo, "    (\"tags\", |by", &format!("    (\"notes\", |by, records, _| {insert}),\n"));
     copy.insert("shared/src/records/event/kind.rs", "    \"Tag\" \"tag\";\n", "    \"Note\" \"note\";\n");
     let emit = "shared/src/reactions/emit.rs";
     copy.insert(emit, "    shown::<Tag>(),\n", "    shown::<Note>(),\n");
     copy.insert(emit, "use crate::records::tag::{Link, Tag};\n", "use crate::records::note::Note;\n");
     copy.insert("local/tests/stored.rs", "        (\"Tag\", ", "        (\"Note\", \"\", reads::<Note>),\n");
+    let when = "A note is a text of your own. Use notes to remember what you have found out.";
+    copy.insert("local/src/openapi/tags.rs", "    (\n        \"tag\",\n", &format!("    (\"note\", \"{when}\"),\n"));
+    let create = "Creates a note of the organisation. Its title says what it is about.";
+    let plain = "local/repository/src/plain.rs";
+    copy.insert(plain, "    (\"create-tag\", ", &format!("    (\"create-note\", \"{create}\"),\n"));
 }
 
 /// The steps "… an operation": two edits.
@@ -190,12 +203,16 @@ fn the_steps_of_contributing_add_a_record_with_five_operations() {
     let matrices = [
         "contract::",
         "deletes::",
+        "demo::the_loaded",
         "events::every_event",
         "exercises::",
         "isolation::",
         "matrix::",
+        "openapi::every_tag",
         "pages::",
         "permissions::",
+        "replay::a_read_only",
+        "storage::",
         "stored::",
         "subscriptions::each_listed_record",
     ];

@@ -10,10 +10,11 @@ use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::Bytes;
-use axum::extract::{Path as UrlPath, State};
+use axum::extract::{DefaultBodyLimit, Path as UrlPath, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
+use local::gateway::RESPONSE_LIMIT;
 use serde_json::Value;
 use shared::table::meter::Cost;
 use tokio::net::TcpListener;
@@ -333,6 +334,7 @@ impl Api {
             .route("/2018-06-01/runtime/invocation/{id}/response", post(response))
             .route("/2018-06-01/runtime/invocation/{id}/error", post(failure))
             .route("/2018-06-01/runtime/init/error", post(init_failure))
+            .layer(DefaultBodyLimit::max(RESPONSE_LIMIT))
             .with_state(ends);
         let server = tokio::spawn(async move {
             let _ = axum::serve(listener, router.into_make_service()).await;

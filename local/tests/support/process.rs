@@ -10,10 +10,11 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Bytes;
-use axum::extract::State;
+use axum::extract::{DefaultBodyLimit, State};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use local::Stack;
+use local::gateway::RESPONSE_LIMIT;
 use repository::functions::Function;
 use repository::root;
 use serde_json::Value;
@@ -105,6 +106,7 @@ pub async fn invoke(binary: &Path, environment: &[(&'static str, String)], event
         .route("/2018-06-01/runtime/invocation/next", get(next))
         .route("/2018-06-01/runtime/invocation/{id}/response", post(answered))
         .route("/2018-06-01/runtime/invocation/{id}/error", post(answered))
+        .layer(DefaultBodyLimit::max(RESPONSE_LIMIT))
         .with_state(Arc::clone(&api));
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
