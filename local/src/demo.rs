@@ -57,9 +57,7 @@ use crate::{Trouble, bucket};
 /// Loads the records of one kind.
 type Load = for<'a> fn(by: &'a Loader<'a>, records: Vec<Value>, time: Timestamp) -> BoxFuture<'a, Result<(), Trouble>>;
 
-/// The kinds of records that other records refer to, or that no single request creates, in the order in which they are
-/// loaded: a record comes after the records to which it refers. Any other kind, such as `notes`, comes last, and
-/// `create-note` creates its records.
+/// The kinds of records, in the order in which they are loaded: a record comes after the records to which it refers.
 const KINDS: &[(&str, Load)] = &[
     ("users", |by, records, _| Box::pin(by.insert::<User>(Some(&routes::CREATE_USER), (), records))),
     ("tags", |by, records, _| Box::pin(by.insert::<Tag>(Some(&routes::CREATE_TAG), (), records))),
@@ -225,11 +223,11 @@ impl DemoOrganisation {
         if by.store.api_key(&last.hash()).await.map_err(trouble)?.is_some() {
             return Ok(());
         }
-        for (key, record) in keys.iter().take(keys.len().max(2) - 1) {
-            by.store.add_api_key(&key.hash(), record).await.map_err(trouble)?;
-        }
         if let Some(kind) = self.records.keys().find(|kind| KINDS.iter().all(|(known, _)| known != kind)) {
             return Err(Trouble(format!("demo set: no kind of record is called {kind}")));
+        }
+        for (key, record) in keys.iter().take(keys.len().max(2) - 1) {
+            by.store.add_api_key(&key.hash(), record).await.map_err(trouble)?;
         }
         for (kind, load) in KINDS {
             load(by, self.records_of(kind, time)?, time).await?;

@@ -15,7 +15,6 @@ use shared::records::delivery::{Delivery, NewDelivery};
 use shared::records::event::{EventId, EventKind};
 use shared::records::tag::{EntityType, Tag};
 use shared::records::webhook::Webhook;
-use shared::table::Table;
 use shared::table::cascade::{self, Owner as _};
 use shared::table::stored::Listed;
 use shared::values::id::{AgencyId, AssistantId, DatasourceFileId, DatasourceId, EndpointId, TagId, WebhookId};
@@ -23,8 +22,8 @@ use uuid::Uuid;
 
 use crate::support::crashes::unreliable_stream;
 use crate::support::fixture::{
-    ACME, acme, call, data, everything, failure, few, get, handle, id, kind, make, post, put_items, spoil, streaming,
-    tenant, with_faults,
+    ACME, acme, call, data, everything, failure, faulty_acme, few, get, handle, id, kind, make, post, put_items, spoil,
+    streaming, with_faults,
 };
 use crate::support::owners::{
     OWNERS, Owned, captured_form, captured_intent, contacts, datasource_link, file, fill, intent_link, link, owner,
@@ -347,7 +346,7 @@ async fn a_step_that_lost_a_row_to_another_process_is_repeated() {
         }
         Fault::None
     });
-    let table = Table::new(stack.gateway.service.store.clone(), tenant());
+    let table = faulty_acme(&stack);
     let step = async || cascade::rows::<DatasourceFile>(&table, id, time()).await.unwrap();
     assert_eq!((step().await, step().await), (false, true));
     faults.end();

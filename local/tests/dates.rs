@@ -154,7 +154,7 @@ async fn compare(counted: Counted) {
     let mut random = Rng::with_seed(7);
     let stack = Stack::start(streaming()).await.unwrap();
     if counted != Counted::Sections {
-        go_on_at(&stack, OF_VOLUME - 700).await;
+        go_on_at::<Conversation>(&stack, OF_VOLUME - 700).await;
     }
     let assistants = [id('a', kind::ASSISTANT, 0), id('a', kind::ASSISTANT, 1)];
     // The conversations of the demo set are older.

@@ -11,14 +11,11 @@ use shared::records::contact::Contact;
 use shared::records::tag::Tag;
 use shared::request::route::Route;
 use shared::routes::{self, DELETE_CONTACTS, DELETE_CONVERSATIONS, DELETE_FORMS, DELETE_TAGS};
-use shared::table::item::number;
-use shared::table::keys::list_head;
-use shared::table::stored::Listed as _;
-use shared::values::id::ContactId;
+use shared::values::id::{ContactId, SPREAD};
 
 use crate::support::fixture::{
-    ACME, GLOBEX, acme, add_contacts, call, contact_id, data, everything, failure, few, few_streaming, get, id, kind,
-    make, put_items, stack, tenant, with_faults,
+    ACME, GLOBEX, acme, add_contacts, call, contact_id, data, everything, failure, few, few_streaming, get, go_on_at,
+    id, kind, make, stack, with_faults,
 };
 use crate::support::records::NOBODYS;
 use crate::support::sending::Setup;
@@ -168,9 +165,7 @@ async fn rows_far_from_each_other_are_deleted_in_several_transactions() {
     let (stack, faults) = with_faults(few()).await;
     let mut ids = Vec::new();
     for section in 1..=60 {
-        let mut head = list_head(&tenant(), &Tag::list(())).attributes();
-        head.insert("next_ordinal".into(), number(section * OF_SECTION));
-        put_items(&stack, [head]).await;
+        go_on_at::<Tag>(&stack, SPREAD + section * OF_SECTION).await;
         ids.push(make(&stack, "/api/v1/tag", json!({"name": "Far"})).await.to_string());
     }
     faults.note_calls();

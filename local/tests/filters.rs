@@ -163,7 +163,7 @@ async fn the_expiry_of_a_set_keeps_later_rows() {
         };
         let stack = settled().await;
         if is_long {
-            go_on_at(&stack, SPREAD + (3 << 20)).await;
+            go_on_at::<Conversation>(&stack, SPREAD + (3 << 20)).await;
         }
         let assistant = make(&stack, "/api/v1/assistant", json!({})).await;
         let open = async || {

@@ -24,14 +24,13 @@ use shared::records::delivery::{self, Delivery, DeliveryOutcome, DeliveryState, 
 use shared::request::event::EventContext;
 use shared::runtime::lambda::tracing::Level;
 use shared::runtime::stream::StreamEvent;
-use shared::table::Table;
 use shared::table::keys::Key;
 use shared::values::id::{ConversationId, EndpointId};
 use shared::values::time::{Clock, Timestamp};
 use uuid::Uuid;
 
 use crate::support::crashes::{crashes_everywhere, unreliable_stream};
-use crate::support::fixture::{NOW, PATIENT, data, empty, everything, failure, tenant, with_faults};
+use crate::support::fixture::{NOW, PATIENT, data, empty, everything, failure, faulty_acme, with_faults};
 use crate::support::log::Log;
 use crate::support::sending::{Org, Setup, events, id_of, is_signed_with, loopback};
 use crate::support::sweep::cases;
@@ -967,7 +966,7 @@ async fn a_delivery_missing_from_the_index_is_sent() {
 #[tokio::test]
 async fn a_failure_counts_once_after_a_lost_database_answer() {
     let (stack, faults) = with_faults(empty()).await;
-    let table = Table::new(stack.gateway.service.store.clone(), tenant());
+    let table = faulty_acme(&stack);
     let now = Timestamp::from_unix_millis(NOW);
     let endpoint = EndpointId(Uuid::from_u128(7));
     let failed = Observed { failures: 1, failing_since: Some(now), ..Observed::default() };

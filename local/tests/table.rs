@@ -11,6 +11,7 @@ use local::{Settings, Stack};
 use regex_automata::meta::Regex;
 use repository::root;
 use serde_json::{Value, json};
+use shared::records::conversation::Conversation;
 use shared::records::widget::WidgetType;
 use shared::routes;
 use shared::values::id::SPREAD;
@@ -153,7 +154,7 @@ async fn cascade(stack: &Stack) {
 
 /// The list of conversations has two million rows, and is filtered.
 async fn long_list(stack: &Stack) {
-    go_on_at(stack, SPREAD + 2_000_000).await;
+    go_on_at::<Conversation>(stack, SPREAD + 2_000_000).await;
     let assistant = make(stack, "/api/v1/assistant", json!({})).await;
     let contact = make(stack, "/api/v1/contact/upsert", json!({"email": "long@acme.example"})).await;
     let fields = json!({"assistant_id": assistant, "contact_id": contact});

@@ -13,13 +13,13 @@ use shared::records::intent::Intent;
 use shared::request::claim::Claim;
 use shared::request::route::Route;
 use shared::routes;
-use shared::table::{Table, TableError};
+use shared::table::TableError;
 use shared::values::bytes::Bytes;
 use shared::values::id::IntentId;
 use shared::values::time::Timestamp;
 
 use crate::support::fixture::{
-    ACME, NOW, PATIENT, data, everything, failure, few, get, id, kind, tenant, valid_call, with_faults,
+    ACME, NOW, PATIENT, data, everything, failure, faulty_acme, few, get, id, kind, valid_call, with_faults,
 };
 use crate::support::keyed::{KEY, keyed};
 
@@ -103,7 +103,7 @@ async fn a_delete_by_a_slow_transaction_answers_200() {
 #[tokio::test]
 async fn a_delete_with_an_unknown_outcome_is_unavailable() {
     let (stack, faults) = failing().await;
-    let table = Table::new(stack.gateway.service.store.clone(), tenant());
+    let table = faulty_acme(&stack);
     // A record outside of lists is removed by a plain delete. Its second attempt meets a transaction.
     let (key, secret) = ([7; 32], Bytes::from([7; 32]));
     let (now, ttl) = (Timestamp::from_unix_millis(NOW), 0);

@@ -19,7 +19,6 @@ use repository::root;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use shared::records::contact::Contact;
-use shared::records::conversation::Conversation;
 use shared::request::event::EventContext;
 use shared::request::route::{Access, Route};
 use shared::runtime::stream::StreamEvent;
@@ -29,7 +28,7 @@ use shared::table::keys::{LIST_HEAD, list_head};
 use shared::table::reservation::LONG;
 use shared::table::rows::INSERT_LIMIT;
 use shared::table::store::BATCH_WRITE_LIMIT;
-use shared::table::stored::Listed as _;
+use shared::table::stored::Listed;
 use shared::values::id::{ContactId, Ids, OrgId, SPREAD, with_ordinal};
 use shared::values::tenant::Tenant;
 use shared::values::time::{Clock, Timestamp};
@@ -180,6 +179,11 @@ pub fn acme(stack: &Stack) -> Table {
     Table::new(stack.store(), tenant())
 }
 
+/// The same, with the faults of the stack.
+pub fn faulty_acme(stack: &Stack) -> Table {
+    Table::new(stack.gateway.service.store.clone(), tenant())
+}
+
 /// Lets `record-changed` handle these records of the stream as one batch.
 pub async fn handle(stack: &Stack, records: &[Value]) {
     let event: StreamEvent = serde_json::from_value(json!({"Records": records})).unwrap();
@@ -235,10 +239,10 @@ pub async fn put_items(stack: &Stack, items: impl IntoIterator<Item = Item>) {
     }
 }
 
-/// Lets the list of conversations continue at this ordinal.
-pub async fn go_on_at(stack: &Stack, ordinal: u64) {
-    let mut head = list_head(&tenant(), &Conversation::list(())).attributes();
-    let have = acme(stack).appended::<Conversation>(()).await.unwrap();
+/// Lets Acme's list of `R` continue at this ordinal of a spread row.
+pub async fn go_on_at<R: Listed<Of = ()>>(stack: &Stack, ordinal: u64) {
+    let mut head = list_head(&tenant(), &R::list(())).attributes();
+    let have = acme(stack).appended::<R>(()).await.unwrap();
     head.extend([("next_ordinal".into(), number(ordinal)), ("spread_from".into(), number(have))]);
     put_items(stack, [head]).await;
 }
