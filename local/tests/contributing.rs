@@ -37,11 +37,11 @@ const OPERATIONS: [(&str, &str, &str, &str); 5] = [
         "CREATE_NOTE",
         "create-note",
         r#"POST "/api/v1/note" Write 201 256"#,
-        r###"Exercise {
-        body: |_| r##"{"title":"Monday"}"##.into(),
+        r##"Exercise {
+        body: |_| r#"{"title":"Monday"}"#.into(),
         recorded: || vec![("without-title", with_body(&routes::CREATE_NOTE, r#"{"title":null}"#))],
         ..Exercise::of(&routes::CREATE_NOTE)
-    }"###,
+    }"##,
     ),
     ("READ_NOTE", "read-note", r#"GET "/api/v1/note/{note_id}" Read 200 256"#, "Exercise::of(&routes::READ_NOTE)"),
     (
@@ -54,7 +54,7 @@ const OPERATIONS: [(&str, &str, &str, &str); 5] = [
         "UPDATE_NOTE",
         "update-note",
         r#"PUT "/api/v1/note/{note_id}" Write 200 256"#,
-        r###"Exercise { body: |_| r##"{"title":"Tuesday"}"##.into(), ..Exercise::of(&routes::UPDATE_NOTE) }"###,
+        r##"Exercise { body: |_| r#"{"title":"Tuesday"}"#.into(), ..Exercise::of(&routes::UPDATE_NOTE) }"##,
     ),
     (
         "DELETE_NOTE",
@@ -148,6 +148,10 @@ fn add_record(copy: &Copy) {
         "    pub use crate::records::tag::*;\n",
         "    pub use crate::records::note::*;\n",
     );
+    let (export, source) = ("shared/src/records/export.rs", "shared/src/records/export/source.rs");
+    copy.insert(export, "        Suppression = \"suppression\",\n", "        Note = \"note\",\n");
+    copy.insert(source, "    Suppression \"suppression\" ", "    Note \"note\" ListOf<Note>;\n");
+    copy.insert(source, "use crate::records::suppression::Suppression;\n", "use crate::records::note::Note;\n");
     for organisation in ["a", "b"] {
         let id = |number| format!("01900000-0000-7000-8000-{organisation}0200000000{number}");
         let rows = format!("        - {{id: {}, title: One}}\n        - {{id: {}, title: Two}}\n", id(0), id(1));
@@ -206,6 +210,7 @@ fn the_steps_of_contributing_add_a_record_with_five_operations() {
         "demo::the_loaded",
         "events::every_event",
         "exercises::",
+        "exports::each_record",
         "isolation::",
         "matrix::",
         "openapi::every_tag",

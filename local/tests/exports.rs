@@ -7,6 +7,7 @@ use local::faults::Fault;
 use serde_json::{Value, json};
 use shared::bucket::ObjectKey;
 use shared::prelude::{Contact, ContactId};
+use shared::records::export::ExportedRecord;
 use shared::routes;
 use shared::table::quota::{Quota, Quotas};
 use shared::table::rows::INSERT_LIMIT;
@@ -313,6 +314,25 @@ async fn an_organisation_has_a_bounded_number_of_exports() {
     assert!(refused.body.contains("The organisation has 1 of 1 running exports"), "{}", refused.body);
     setup.ended(&org, &first).await;
     setup.export(&org, body).await;
+}
+
+/// What can be listed can be exported, except what is about the service and not about customers.
+#[tokio::test]
+async fn each_record_with_a_list_can_be_exported() {
+    let (stack, _) = stack_of_today(settings()).await;
+    let body = json!({"name": "Shop", "role": "full", "scopes": ["export:write"]}).to_string();
+    let key = data(&stack.answer(&post("/api/v1/api_key", ACME, body)).await)["api_key"].take();
+    let mut exported: BTreeSet<String> = ["audit", "delivery", "event", "export", "key"].map(str::to_owned).into();
+    for word in ExportedRecord::WORDS {
+        let body = json!({"records": [word]}).to_string();
+        let answer = stack.answer(&post("/api/v1/export", key.as_str().unwrap(), body)).await;
+        let (_, scope) = answer.body.split_once("The API key needs the scope ").unwrap();
+        exported.insert(scope.split_once(":read").unwrap().0.to_owned());
+    }
+    let lists =
+        |name: &str| name.starts_with("list-") || ["get-agent-list", "read-link-tag-entity-list"].contains(&name);
+    let listed = routes::ALL.iter().filter(|route| lists(route.name)).map(|route| route.record.to_owned());
+    assert_eq!(exported, listed.collect());
 }
 
 /// Each call of the database takes a second, so a tick ends before its export does.

@@ -37,6 +37,7 @@ mod executions;
 mod exercises;
 mod exports;
 mod fairness;
+mod fault_run;
 mod faults;
 mod filters;
 mod gateway;
