@@ -7,7 +7,8 @@ use crate::support::sweep::cases;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_short_fault_run_holds() {
-    // A run mostly waits for silent endpoints and lost calls, so several run together, beside the other tests.
+    // For most of its time a run waits until an attempt to send, or a call of the database, reaches its time limit. So the
+    // runs are concurrent.
     let runs = cases(1..=3).into_iter().map(|seed| {
         tokio::spawn(async move { run(&FaultRunOptions::short(&repository::root(), seed), |_, _| {}).await })
     });

@@ -81,7 +81,7 @@ async fn no_log_level_shows_a_key_a_secret_a_query_or_a_body() {
     assert_eq!(covered, kinds_of(&all.iter().collect::<Vec<_>>()), "a kind has no case");
     let levels = TEMPLATE["Parameters"]["LogLevel"]["AllowedValues"].as_array().unwrap();
     assert!(levels.contains(&json!("INFO")));
-    // To link a binary takes longer than to run it at each level.
+    // Cargo needs longer to link a binary than this test needs to run it at all levels. So a case has all levels.
     let taken = cases(invocations);
     let chosen: Vec<&Function> = taken.iter().map(of_case).collect();
     let (binaries, environment) = (built(&chosen), environment(&stack));

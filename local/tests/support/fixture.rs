@@ -179,7 +179,7 @@ pub fn acme(stack: &Stack) -> Table {
     Table::new(stack.store(), tenant())
 }
 
-/// The same, with the faults of the stack.
+/// Acme's part of the table, for calls that meet the planned faults of the stack.
 pub fn faulty_acme(stack: &Stack) -> Table {
     Table::new(stack.gateway.service.store.clone(), tenant())
 }
